@@ -88,7 +88,7 @@ def _reasons(build: BuildFile, draft: Draft) -> None:
         why = f"{option.word}: {option.said or 'an option of the project'}{_off(option.word)}"
         draft.because(("build", "commands"), option.word, why, option.where)
     if build.kind == "cmake" and build.wrappers and build.mpi is not None:
-        why = f"MPI's compilers, since nothing in {build.file} looks for MPI"
+        why = f"MPI's compilers, since {build.file} does not say where MPI's headers are"
         draft.because(("build", "commands"), "-DCMAKE_C_COMPILER=mpicc", why, build.mpi.where)
     for flag in build.flags:
         draft.because(("build", "commands"), flag.word, f"{flag.word}: {flag.said}", flag.where)

@@ -73,7 +73,7 @@ def read_cmake(folder: ProjectFolder, path: str = NAME) -> BuildFile:
         tools=["pkg-config"] if needs.pkg_config else [],
         fetches=reading.fetches,
         stops=reading.stops,
-        wrappers=needs.mpi is None,
+        wrappers=not needs.mpi_headers,
     )
 
 
@@ -197,6 +197,7 @@ class _Reading:
         name = "add_executable" if call.name.endswith("_add_executable") else call.name
         method = getattr(self, f"_do_{name}", None)
         words = [self._plain(word) for word in call.words]
+        self.needs.see(call)
         self._doubtful |= {*results_of(call.name, words)}
         if prefix := prefix_of(call.name, words):
             self._prefixes.add(f"{prefix}_")

@@ -179,17 +179,28 @@ def subject_of(call: CMakeCall) -> str:
     return "GPUs" if call.name == "enable_language" and GPU_LANGUAGES.keys() & {*call.words} else ""
 
 
+_MPI_HEADERS = re.compile(r"\bMPI::|\bMPI_(\w+_)?INCLUDE")
+
+
 class CMakeNeeds:
-    """What was asked for so far, each with the command that does; ``sure``: that command is surely come by."""
+    """What was asked for so far, each with the command that does; ``sure``: that command is surely come by.
+
+    ``mpi_headers``: a command says where MPI's headers are.
+    """
 
     def __init__(self) -> None:
         self.mpi: FileWord | None = None
+        self.mpi_headers = False
         self.fortran: FileWord | None = None
         self.gpus: FileWord | None = None
         self.gpu_block = ""
         self.libraries: dict[str, WantedLibrary] = {}
         self.parallel_hdf5: FileWord | None = None
         self.pkg_config = False
+
+    def see(self, call: CMakeCall) -> None:
+        """Any command."""
+        self.mpi_headers = self.mpi_headers or _MPI_HEADERS.search(call.text) is not None
 
     def languages(self, words: list[str], call: CMakeCall, sure: bool) -> None:
         """Those of project() and enable_language()."""

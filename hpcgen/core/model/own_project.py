@@ -105,7 +105,7 @@ class BuildFile(Record, frozen=True):
     stops: what keeps it from being built as the project is now. remarks: what else the user should know.
     fortran_mpi: a source that calls MPI in Fortran.
     flags: options of compilers, which variables of make in ``weak`` have already.
-    wrappers: nothing in the files looks for MPI, so that its compilers have to be those of the build.
+    wrappers: nothing in the files says where MPI's headers are, so that its compilers have to be those of the build.
     target: of make, where its first makes no program.
     """
 

@@ -335,11 +335,16 @@ def test_a_header_of_cxx_that_no_other_brings_is_an_option(
     assert len(said) == bool(place)
 
 
-def test_cmake_that_looks_for_no_mpi_has_its_compilers(tmp_path: Path) -> None:
+def test_cmake_that_does_not_say_where_mpis_headers_are_has_its_compilers(tmp_path: Path) -> None:
+    """It looks for no MPI, or links its libraries alone, as HPCG does, which is meant for mpicxx."""
     cmake = "project(wave C)\nadd_executable(wave wave.c)\n"
     draft = made(tmp_path, {"CMakeLists.txt": cmake, "wave.c": "#include <mpi.h>\n"})
     assert "-DCMAKE_C_COMPILER=mpicc -DCMAKE_CXX_COMPILER=mpicxx" in draft.data["build"]["commands"][0]
-    (tmp_path / "CMakeLists.txt").write_text(f"{cmake}find_package(MPI REQUIRED)\n")
+    for used, by in (("${MPI_C_LIBRARIES}", True), ("MPI::MPI_C", False)):
+        text = f"{cmake}find_package(MPI REQUIRED)\ntarget_link_libraries(wave {used})\n"
+        (tmp_path / "CMakeLists.txt").write_text(text)
+        assert ("mpicc" in str(draft_of(tmp_path, Catalog()).data["build"])) == by
+    (tmp_path / "CMakeLists.txt").write_text(f"{text}include_directories(${{MPI_C_INCLUDE_PATH}})\n")
     assert "mpicc" not in str(draft_of(tmp_path, Catalog()).data["build"])
 
 
