@@ -141,10 +141,14 @@ def add_imported(imported: Imported, listed: Listed, catalog: Catalog, draft: Dr
 
 
 def _frameworks(name: str, catalog: Catalog) -> set[str]:
-    """What a package requires of the blocks' packages, or itself if it is such a one and needs no other."""
+    """What a package requires of the blocks' packages, or itself if it is such a one and needs no other.
+
+    PyTorch's own libraries are PyTorch.
+    """
     from hpcgen.planning.frameworks import required_frameworks
 
-    return {*required_frameworks(catalog, name)} or {name} & catalog.distributions.keys()
+    found = {*required_frameworks(catalog, name)} or {name} & catalog.distributions.keys()
+    return {"torch" if each.startswith("torch") else each for each in found}
 
 
 def _compilers(imported: Imported, listed: Listed, draft: Draft) -> None:

@@ -28,8 +28,8 @@ def most_mentioned(
 
     ``read``: reads a file with a reader; None where that is no text.
     """
-    first = build.programs[:1]
-    names = {each.name for each in build.programs if [each.likely] == [one.likely for one in first]}
+    likeliest = min((each.likely for each in build.programs), default=0)
+    names = {each.name for each in build.programs if each.likely == likeliest}
     if len(names) < 2:
         return build
     counted: Counter[str] = Counter()

@@ -568,10 +568,13 @@ SHAPES = {
         ],
     ),
     "no list, and all imports in the function that is the program": Shape(
-        {"train.py": f"import argparse\ndef main():\n    import numpy\n    import torch.nn as nn\n{MAIN}"},
-        ["pytorch", "python_packages"],
+        {
+            "train.py": "import argparse\ndef main():\n    import numpy, timm, torchvision\n    import torch.nn as nn\n"
+            f"{MAIN}"
+        },
+        ["torchvision", "pytorch", "python_packages"],
         ["python3", "/app/train.py"],
-        packages=["numpy"],
+        packages=["timm"],
     ),
     "of many programs that which pages and scripts name": Shape(
         {
