@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.compiler_word import CompilerWord
 from hpcgen.blocks.standard_mpi import by_standard, linked
 from hpcgen.blocks.steps import (
     Archive,
@@ -23,7 +24,7 @@ from hpcgen.blocks.steps import (
     run,
 )
 from hpcgen.core.errors import InputError
-from hpcgen.core.model.fields import Commit, CompilerWord, Sha256, SourceAddress, Text
+from hpcgen.core.model.fields import Commit, Sha256, SourceAddress, Text
 from hpcgen.core.model.image_paths import SCRATCH
 from hpcgen.core.model.stack import CopyTarget
 from hpcgen.core.support.quoting import sh, sh_assign

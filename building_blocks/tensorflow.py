@@ -10,6 +10,7 @@ import msgspec
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.caches import KERAS, of_gpus
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.compiler_word import CompilerWord
 from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.hub import from_hub, hub_image, hub_packages
 from hpcgen.blocks.nvidia import COMPANIONS
@@ -24,7 +25,6 @@ from hpcgen.blocks.tensorflow_source import (
     why_no_cuda,
 )
 from hpcgen.core.errors import ConflictError
-from hpcgen.core.model.fields import CompilerWord
 from hpcgen.core.model.image_paths import SCRATCH
 
 SOURCE = f"{SCRATCH}/tensorflow"

@@ -155,7 +155,7 @@ def _stack() -> dict[str, Any]:
         },
         "copy": [{"from": "pyproject.toml", "to": "/opt/tried/read.md", "ignore": ["*.log"], "not_secret": ["*.key"]}],
         "git": [{"from": "https://example.org/group/code.git", "commit": "c" * 40, "to": "/opt/tried/code"}],
-        "build": {"in": "/opt/tried/code", "commands": ["make"]},
+        "build": {"in": "/opt/tried/code", "commands": ["make"], "flags": ["-funroll-loops"]},
         "commands": ["python3", {"program": "train=/app/bin/train", "words": ["fit", "--epochs"]}],
         "notes": ["A note."],
         "open": ["a library: bring it"],

@@ -49,9 +49,6 @@ Text = Annotated[
         r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$(?!\n)", "text on one line, without control characters", "a few words"
     ),
 ]
-CompilerWord = Annotated[
-    str, matching(r"^-{1,2}[A-Za-z][A-Za-z0-9=.,_+/-]*$(?!\n)", "a compiler flag", "-mprefer-vector-width=512")
-]
 ModuleName = Annotated[
     str, matching(r"^[A-Za-z0-9][A-Za-z0-9._+/-]*$(?!\n)", "a module's name without spaces", "intel-mpi/2019")
 ]

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from hpcgen.core.model.fields import (
     Commit,
-    CompilerWord,
     Count,
     EnvName,
     Gigabytes,
@@ -124,7 +123,7 @@ class BuildSpec(Record, frozen=True, rename={"in_": "in"}):
     in_: CopyTarget | None = None
     mpi: bool = False
     fast_math: bool = False
-    flags: list[CompilerWord] = []
+    flags: list[Text] = []
 
 
 class Suited(Record, frozen=True):
