@@ -36,18 +36,17 @@ class HpcgenSettings(Block):
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """The module, among those of the image's Python, and what imports it."""
-        python = f"{ctx.use('python').prefix}/bin/python"
         files = [TextFile(f"files/{_MODULE}", f"{SCRATCH}/{_MODULE}", ctx.text_file(_MODULE))]
         if ctx.options.automatic:
             files.append(TextFile(f"files/{_AT_START}", f"{SCRATCH}/{_AT_START}", "import hpcgen_settings\n"))
         names = " ".join(each.target for each in files)
-        yield run("hpcgen_settings", *files, f'cp {names} "$({command(python, "-c", _FOLDER)})/"')
+        yield run("hpcgen_settings", *files, f'cp {names} "$({command(*_python(ctx, _FOLDER))})/"')
 
     def test(self, ctx: Context) -> list[Test]:
         """A switch does what it says, and nothing happens without one."""
         made = "import torch, hpcgen_settings as s; w = s.prepared(torch.nn.Conv2d(3, 8, 3)).weight; "
         made += "print('channels last:', w.is_contiguous(memory_format=torch.channels_last))"
-        words = [f"{ctx.use('python').prefix}/bin/python", "-c", made]
+        words = _python(ctx, made)
         switched = command("env", "HPCGEN_CHANNELS_LAST=1", *words)
         plain = command("env", "-u", "HPCGEN_CHANNELS_LAST", *words)
         return [
@@ -61,5 +60,10 @@ class HpcgenSettings(Block):
         if not ctx.options.automatic:
             return []
         asked = "import torch; print('products:', torch.get_float32_matmul_precision())"
-        words = [f"{ctx.use('python').prefix}/bin/python", "-c", asked]
-        return [Test("automatic", command("env", "HPCGEN_MATMUL_PRECISION=high", *words), expect="products: high")]
+        switched = command("env", "HPCGEN_MATMUL_PRECISION=high", *_python(ctx, asked))
+        return [Test("automatic", switched, expect="products: high")]
+
+
+def _python(ctx: Context, code: str) -> list[str]:
+    """The image's Python with something to run."""
+    return [f"{ctx.use('python').prefix}/bin/python", "-c", code]

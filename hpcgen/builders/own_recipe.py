@@ -93,8 +93,8 @@ def _unread(own: OwnRecipe, engine: Engine) -> Iterator[Problem]:
     for pattern, why in engine.not_read.items():
         for found in re.finditer(pattern, own.text, re.MULTILINE | re.IGNORECASE):
             line = own.text.count("\n", 0, found.end()) + 1
-            remedy = "build with podman, buildah or docker (--engine), or rewrite it"
-            remedy = "do it in %post" if own.defines else remedy
+            other = "build with podman, buildah or docker (--engine), or rewrite it"
+            remedy = "do it in %post" if own.defines else other
             yield Problem(f"{own.file}:{line}: {engine.builder_name()} does not build this: {why}", remedy=remedy)
 
 

@@ -38,7 +38,7 @@ def with_code(stack: Stack, document: Document | None = None) -> Stack:
                 "commands": build.commands,
                 "mpi": build.mpi,
                 "fast_math": build.fast_math,
-                "flags": [*build.flags],
+                "flags": build.flags,
             }
             asked[PROGRAM] = StackBlock(options=options)
     for name, field in ((TREES, "git"), (PROGRAM, "build")):

@@ -89,10 +89,11 @@ def candidates_of(found: Found, draft: Draft) -> list[_Ranked]:
         for lines in _together(job.launched):
             one = replace(job, launched=lines)
             order = _order(0, lines, job.file, named, pages, draft, found)
-            away = _starts_others(lines, job, found, draft)
-            of_file = _of_file(one, "job script", aside=bool(order[0]) or away)
-            certain = not away and not (order[0] and _of_compiled(found, draft))
-            ranked.append(((bool(order[0]) or away, *order[1:]), of_file._replace(certain=certain)))
+            compiled = _of_compiled(found, draft)
+            # Of a compiled program a job starts that, a file of the project or a known program, or it is of a tool.
+            aside = bool(order[0]) or (compiled and not any(_of_project(each, job, found, draft) for each in lines))
+            of_file = _of_file(one, "job script", aside=aside)
+            ranked.append(((aside, *order[1:]), of_file._replace(certain=not (aside and compiled))))
     for number, (kind, files) in enumerate(
         (("script", found.scripts), ("README", found.readmes), ("Makefile", found.recipes)), 1
     ):
@@ -163,11 +164,6 @@ def _beside_the_program(lines: list[Launched], draft: Draft) -> bool:
 def _of_compiled(found: Found, draft: Draft) -> bool:
     """Whether the project is a program that is compiled, beside which scripts in Python are tools."""
     return found.build is not None and not lists_python(draft)
-
-
-def _starts_others(lines: list[Launched], job: JobFile, found: Found, draft: Draft) -> bool:
-    """Whether a job of a compiled project starts neither what that makes nor a file of it nor a known program."""
-    return _of_compiled(found, draft) and not any(_of_project(each, job, found, draft) for each in lines)
 
 
 def _order(

@@ -138,7 +138,7 @@ def _of_base(base: FileWord | None, draft: Draft) -> list[FileWord]:
 def choose_container_packages(file: ContainerFile, found: Found, catalog: Catalog, draft: Draft) -> None:
     """Packages of Python and conda that the container has; a list in a file of its own wins over its lines."""
     installed = file.installed
-    listed = [name for name in ("python_packages", "conda_packages") if "files" in _options(draft, name)]
+    listed = [name for name in ("python_packages", "conda_packages") if "files" in draft.options_of(name)]
     of_base = _of_base(file.base, draft)
     if not listed and (paths := _files(file, found)):
         _take_list(paths[0], found, catalog, draft)
@@ -164,17 +164,12 @@ def choose_container_packages(file: ContainerFile, found: Found, catalog: Catalo
         why = (
             f"{counted(len(lines), 'package')} of {file.file}; `hpcgen lock` chooses the versions that they leave open"
         )
-        options = {**_options(draft, "python_packages"), "requirements": lines}
+        options = {**draft.options_of("python_packages"), "requirements": lines}
         draft.put(("blocks", "python_packages"), {"options": options}, why, asked[0].where)
         choose_frameworks(PackageFile(file=file.file, kind="requirements", requirements=asked), catalog, draft)
     elif asked:
         text = f"also installed by pip: {some([each.asked for each in asked])}; `pip:` in an environment.yml takes both"
         draft.remark(text, asked[0].where)
-
-
-def _options(draft: Draft, name: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = draft.blocks.get(name, {}).get("options", {})
-    return found
 
 
 def _forget(draft: Draft, name: str) -> None:
@@ -267,8 +262,8 @@ def _conda(file: ContainerFile, draft: Draft) -> None:
 
 def _into_conda(names: Collection[str], where: Position, draft: Draft) -> bool:
     """Take what is imported from conda too, since programs see the packages of one Python; whether there is any."""
-    imported = _options(draft, "python_packages").get("requirements", [])
-    if not imported or "files" in _options(draft, "python_packages"):
+    imported = draft.options_of("python_packages").get("requirements", [])
+    if not imported or "files" in draft.options_of("python_packages"):
         return False
     _forget(draft, "python_packages")
     new = {name: where for name in imported if not {name, conda_name(name)} & {*names}}

@@ -122,6 +122,11 @@ class Draft:
         found: dict[str, Any] = self.data["blocks"]
         return found
 
+    def options_of(self, block: str) -> dict[str, Any]:
+        """What the stack says of a block; empty where it has none of that name."""
+        found: dict[str, Any] = self.blocks.get(block, {}).get("options", {})
+        return found
+
     def has_any(self, names: Sequence[str]) -> bool:
         """Whether one of these blocks is there."""
         return any(name in self.blocks for name in names)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.errors import Problems
+from hpcgen.core.errors import Position, Problems
 from hpcgen.core.model.own_project import BuildBackend, CompiledModules
 from hpcgen.core.model.project import BLOCK
-from hpcgen.core.support.package_names import normal_name
+from hpcgen.core.support.package_names import asked_name, normal_name
 from hpcgen.core.support.units import some
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
@@ -58,19 +58,9 @@ def _by_backend(backend: BuildBackend, found: Found, draft: Draft) -> None:
     draft.put(("build", "commands"), commands, why, backend.module.where)
     wanted = [*backend.requires, *(["setuptools-scm"] if backend.of_history else [])]
     wanted += ["ninja"] if backend.module.text == "mesonpy" else []
-    where = backend.module.where
-    names = {re.split(r"[^\w.-]", each)[0]: each for each in wanted}
-    missing = {name: each for name, each in names.items() if not {name, conda_name(name)} & _listed(found, draft)}
-    if "conda_packages" in draft.blocks:
-        add_to_conda(draft, dict.fromkeys(missing, where), "asked for by pyproject.toml, and not in the list")
-    elif missing:
-        _require(missing.values(), f"the build of pyproject.toml needs {some(sorted(missing))}", draft)
-
-
-def _require(packages: Iterable[str], why: str, draft: Draft) -> None:
-    options = draft.blocks[BLOCK].setdefault("options", {})
-    options["requirements"] = sorted({*options.get("requirements", []), *packages})
-    draft.because(("blocks", BLOCK), None, why)
+    texts = {asked_name(each): each for each in wanted}
+    by = ("asked for by pyproject.toml", "the build of pyproject.toml")
+    _bring(dict.fromkeys(texts, backend.module.where), texts, by, found, draft)
 
 
 def _add_tools(compiled: CompiledModules, found: Found, catalog: Catalog, draft: Draft) -> None:
@@ -80,22 +70,35 @@ def _add_tools(compiled: CompiledModules, found: Found, catalog: Catalog, draft:
     wanted = dict.fromkeys(_TOOLS, compiled.modules[0].where)
     wanted |= {package: each.where for each in names for package in packages_with(each.text)[:1]}
     wanted = {name: where for name, where in wanted.items() if catalog.distributions.get(name) not in draft.blocks}
+    _bring(wanted, {}, ("imported by setup.py", "setup.py, which compiles modules,"), found, draft)
+
+
+def _bring(
+    wanted: Mapping[str, Position], texts: Mapping[str, str], by: tuple[str, str], found: Found, draft: Draft
+) -> None:
+    """Packages that a build needs and no list has.
+
+    ``texts``: the requirements of those that ask for a version. ``by``: who asks, beside a list of conda and else.
+    """
     listed = _listed(found, draft)
     missing = {name: where for name, where in wanted.items() if not {normal_name(name), conda_name(name)} & listed}
     if not missing:
         return
     if "conda_packages" in draft.blocks:
-        add_to_conda(draft, missing, "imported by setup.py, and not in the list")
+        add_to_conda(draft, missing, f"{by[0]}, and not in the list")
         return
-    _require(missing, f"setup.py, which compiles modules, needs {some(sorted(missing))}", draft)
+    options = draft.blocks[BLOCK].setdefault("options", {})
+    asked = [texts.get(name, name) for name in missing]
+    options["requirements"] = sorted({*options.get("requirements", []), *asked})
+    draft.because(("blocks", BLOCK), None, f"{by[1]} needs {some(sorted(missing))}")
 
 
 def _listed(found: Found, draft: Draft) -> set[str]:
     """Names of the packages that the stack has so far."""
     names: set[str] = set()
     for block in (BLOCK, "conda_packages"):
-        options = draft.blocks.get(block, {}).get("options", {})
-        names |= {normal_name(each.partition("=")[0]) for each in options.get("requirements", [])}
+        options = draft.options_of(block)
+        names |= {normal_name(asked_name(each)) for each in options.get("requirements", [])}
         for path in options.get("files", []):
             if block == BLOCK and (packages := found.packages(path)) is not None:
                 names |= {each.name for each in packages.requirements}

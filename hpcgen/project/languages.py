@@ -206,7 +206,7 @@ def _scripts(found: Found, language: str) -> list[str]:
 
 def language_of(draft: Draft) -> str:
     """``julia`` or ``r``, whichever block brings it; empty for neither."""
-    conda = draft.blocks.get("conda_packages", {}).get("options", {}).get("packages", [])
+    conda = draft.options_of("conda_packages").get("packages", [])
     if "julia" in draft.blocks:
         return "julia"
     return "r" if "r" in draft.blocks or any(re.match(r"r-base\b", each) for each in conda) else ""

@@ -10,6 +10,7 @@ from hpcgen.core.errors import Position, Problems
 from hpcgen.core.model.own_notebooks import Notebook
 from hpcgen.core.model.own_project import FileWord
 from hpcgen.core.model.project import PackageFile, PackageRequirement
+from hpcgen.core.support.package_names import asked_name
 from hpcgen.core.support.quoting import command
 from hpcgen.core.support.units import counted, some
 from hpcgen.project.draft import Draft
@@ -49,15 +50,15 @@ _FOR_JUPYTER = {"jupyterlab", "notebook", "jupyter", "jupyter-core", "voila"}
 
 def choose_notebook_packages(notebooks: list[Notebook], found: Found, catalog: Catalog, draft: Draft) -> None:
     """Jupyter, and what the cells import and install where no list of the project says what it needs."""
-    conda = _options(draft, "conda_packages")
+    conda = draft.options_of("conda_packages")
     tools = ["jupyterlab", "ipykernel", *(["jupytext"] if any(each.as_text for each in notebooks) else [])]
     first = Position(notebooks[0].file, 1, 1)
     why = f"{counted(len(notebooks), 'notebook')}: a server and a kernel for them"
     if conda:
         _beside_conda(conda, tools, why, first, found, draft)
         return
-    asked = [] if _options(draft, "python_packages").get("files") else _imported(notebooks, found, catalog, draft)
-    listed = {re.split(r"[^\w.-]", each)[0].lower() for each in _lines(found, draft)}
+    asked = [] if draft.options_of("python_packages").get("files") else _imported(notebooks, found, catalog, draft)
+    listed = {asked_name(each).lower() for each in _lines(found, draft)}
     new = [each.asked for each in asked if each.name not in listed]
     new += [each for each in tools if each not in listed and not (each in tools[:2] and listed & _FOR_JUPYTER)]
     if "ipykernel" in listed and not listed & _FOR_JUPYTER and "jupyterlab" not in new:
@@ -70,20 +71,15 @@ def choose_notebook_packages(notebooks: list[Notebook], found: Found, catalog: C
         _put(draft, new, why, first)
 
 
-def _options(draft: Draft, name: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = draft.blocks.get(name, {}).get("options", {})
-    return found
-
-
 def _put(draft: Draft, lines: list[str], why: str, where: Position) -> None:
-    before = _options(draft, "python_packages")
+    before = draft.options_of("python_packages")
     options = {**before, "requirements": [*before.get("requirements", []), *lines]}
     draft.put(("blocks", "python_packages"), {"options": options}, why, where)
 
 
 def _lines(found: Found, draft: Draft) -> list[str]:
     """What the stack asks of pip already, with what its files name."""
-    options = _options(draft, "python_packages")
+    options = draft.options_of("python_packages")
     named = []
     for path in options.get("files", []):
         file = found._replace(problems=Problems()).packages(path)
@@ -104,7 +100,7 @@ def _beside_conda(
             held = [one.name for each in file.environments.values() for part in each.values() for one in part.packages]
             named |= {*held}
             locked = locked or bool(held) or file.kind != "environment"
-    named |= {re.split(r"[^\w.-]", each)[0].lower() for each in options.get("packages", [])}
+    named |= {asked_name(each).lower() for each in options.get("packages", [])}
     # An older ``jupyter`` or ``notebook`` for an older Python has a kernel, and not the server that is started.
     new = [each for each in tools if each not in named and not (each == "ipykernel" and named & _FOR_JUPYTER)]
     if new and locked:

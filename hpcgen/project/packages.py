@@ -132,7 +132,7 @@ def _of_settings(programs: list[PythonSource], modules: Modules) -> set[str]:
 
 def _with_own(found: Found, imported: Imported, listed: Listed, catalog: Catalog, draft: Draft) -> Listed:
     """The list, and with it what the project as a package asks for, where that has more of what is imported."""
-    taken = draft.blocks.get(BLOCK, {}).get("options", {}).get("files", [])
+    taken = draft.options_of(BLOCK).get("files", [])
     missing = imported.missing(listed, catalog)
     for name in found.tree.named(*OF_PROJECT):
         known = len(found.problems)
@@ -156,7 +156,7 @@ def with_groups(asked: Sequence[FileWord], found: Found, catalog: Catalog, draft
 
     Returns the names of the packages that these files have then.
     """
-    options = draft.blocks.get(BLOCK, {}).get("options", {})
+    options = draft.options_of(BLOCK)
     quiet = found._replace(problems=Problems())
     files = [quiet.packages(name) for name in options.get("files", [])] if asked else []
     there = {name for file in files if file is not None for name in file.group_names} - {*options.get("groups", [])}

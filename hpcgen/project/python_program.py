@@ -182,7 +182,7 @@ def by_program(found: Found, draft: Draft) -> None:
 
 def lists_python(draft: Draft) -> bool:
     """Whether files of the project name Python packages, or a framework is there."""
-    named = [draft.blocks.get(name, {}).get("options", {}) for name in ("python_packages", "conda_packages")]
+    named = [draft.options_of(name) for name in ("python_packages", "conda_packages")]
     return draft.has_any(tuple(RANKS)) or any(each.get("files") or each.get("packages") for each in named)
 
 

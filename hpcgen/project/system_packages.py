@@ -72,7 +72,7 @@ def _named(packages: Iterable[FileWord]) -> dict[str, FileWord]:
 
 def _add(names: dict[str, FileWord], file: str, draft: Draft) -> bool:
     """Put packages to those that are there; whether any is new."""
-    there = draft.blocks.get("os_packages", {}).get("options", {}).get("packages", [])
+    there = draft.options_of("os_packages").get("packages", [])
     new = [name for name in names if name not in there]
     if new:
         why = f"{counted(len(new), 'package')} that {file} installs"

@@ -178,7 +178,7 @@ class _Reading:
         package = re.split(r"_|::", name)[0]
         if name in self._doubtful or package in self._modules:
             return True
-        if any(name.startswith(each) for each in self._prefixes):
+        if name.startswith(tuple(self._prefixes)):
             return True
         if package == "MPI" and self.needs.mpi is not None:
             return name not in self.values

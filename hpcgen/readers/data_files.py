@@ -23,17 +23,17 @@ _PLACE = re.compile(r" ?\(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
 class TomlFile:
-    """A TOML file of a project. ``data``: its tables."""
+    """A TOML file of a project. ``text``: what it holds; ``data``: its tables."""
 
     def __init__(self, folder: ProjectFolder, path: str) -> None:
         """Read it; InputError as :meth:`ProjectFolder.text`, and where it is no TOML."""
         self.path = path
         self.folder = folder
-        self._text = folder.text(path, most=MAX_BYTES)
-        self._lines = [0, *(match.end() for match in re.finditer("\n", self._text))]
+        self.text = folder.text(path, most=MAX_BYTES)
+        self._lines = [0, *(match.end() for match in re.finditer("\n", self.text))]
         self._headers: dict[str, list[int]] = {}
         try:
-            self.data: dict[str, Any] = tomllib.loads(self._text)
+            self.data: dict[str, Any] = tomllib.loads(self.text)
         except RecursionError:
             raise InputError(
                 "this is nested too deeply", folder.shown(path), remedy="check that it is the right file"
@@ -49,7 +49,7 @@ class TomlFile:
         """The header of a table, or the ``number``-th of an array of tables; the file's start where it has none."""
         if table not in self._headers:
             words = r"\s*\.\s*".join(rf"[\"']?{re.escape(word)}[\"']?" for word in table.split("."))
-            found = re.finditer(rf"(?m)^[ \t]*(\[\[?[ \t]*{words}[ \t]*\]\]?)", self._text)
+            found = re.finditer(rf"(?m)^[ \t]*(\[\[?[ \t]*{words}[ \t]*\]\]?)", self.text)
             self._headers[table] = [match.start(1) for match in found]
         starts = self._headers[table]
         return self._position(starts[min(number, len(starts) - 1)] if starts else 0)
@@ -58,10 +58,10 @@ class TomlFile:
         """A key of a table, or the text ``value`` behind it; the nearest that is found, from the header on."""
         at = self._offset(self.header(table))
         name = re.compile(rf"(?m)^[ \t]*([\"']?{re.escape(key)}[\"']?)\s*=")
-        match = name.search(self._text, at)
+        match = name.search(self.text, at)
         at = match.start(1) if match else at
         if value:
-            quoted = [self._text.find(f"{mark}{value}{mark}", at) for mark in "\"'"]
+            quoted = [self.text.find(f"{mark}{value}{mark}", at) for mark in "\"'"]
             at = min((place for place in quoted if place >= 0), default=at)
         return self._position(at)
 
@@ -77,7 +77,7 @@ class TomlFile:
         return self._lines[where.line - 1] + where.column - 1
 
     def _end(self) -> tuple[int, int]:
-        return self._text.count("\n") + 1, len(self._text) - self._text.rfind("\n")
+        return self.text.count("\n") + 1, len(self.text) - self.text.rfind("\n")
 
 
 class Reader:

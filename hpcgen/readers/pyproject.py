@@ -322,7 +322,7 @@ def read_backend(folder: ProjectFolder, path: str) -> BuildBackend | None:
         with suppress(Fault):
             each = requirement(text, where)
             requires += [f"{each.name}{each.specifier}"] if not each.marker else []
-    of_history = _OF_HISTORY.search(folder.text(path)) is not None
+    of_history = _OF_HISTORY.search(file.text) is not None
     return BuildBackend(FileWord(module, where), requires, of_history)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 # Names of Python packages.
 
@@ -15,6 +16,11 @@ def normal_name(name: str) -> str:
     Source: PEP 503, "Normalized Names". ``packaging.utils`` has the same, and loads what looks for wheels' tags.
     """
     return _BETWEEN.sub("-", name).lower()
+
+
+def asked_name(requirement: str) -> str:
+    """The name with which a requirement begins, as it is written there."""
+    return "".join(takewhile(lambda each: each.isalnum() or each in "_.-", requirement))
 
 
 # Licences as SPDX expressions.

@@ -12,7 +12,7 @@ from hpcgen.core.support.units import counted
 from hpcgen.plugins.tuning.bench.comparison import DRIFT, drift_of
 from hpcgen.plugins.tuning.cli.bench_report import data as bench_data
 from hpcgen.plugins.tuning.cli.bench_report import report as bench_report
-from hpcgen.plugins.tuning.tune.space import IMAGE, text_of
+from hpcgen.plugins.tuning.tune.space import image_words, text_of
 
 if TYPE_CHECKING:
     from hpcgen.plugins.tuning.bench.comparison import Compared
@@ -68,10 +68,8 @@ def _refusals(trials: Sequence[Trial]) -> list[str]:
 
 def settings_text(default: Compared, best: Compared) -> str:
     """What the best has that the default has not, for people."""
-    image, variant = best.outcome.case.image, best.outcome.variant
-    if image == default.outcome.case.image:
-        return str(variant)
-    return " ".join([f"{IMAGE}={image}", *variant.words])
+    variant = best.outcome.variant
+    return " ".join([*image_words(default.outcome, best.outcome), *variant.words]) or str(variant)
 
 
 def verdict(compared: Sequence[Compared]) -> str:

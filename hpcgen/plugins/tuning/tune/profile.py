@@ -15,7 +15,7 @@ from hpcgen.core.support.writing import write_file
 from hpcgen.machine.detect.yaml_text import dump
 from hpcgen.plugins.tuning.bench.comparison import Compared
 from hpcgen.plugins.tuning.bench.running import layout_of
-from hpcgen.plugins.tuning.tune.space import IMAGE
+from hpcgen.plugins.tuning.tune.space import image_words
 
 
 class LayoutEntry(msgspec.Struct, frozen=True):
@@ -42,9 +42,8 @@ def entry_for(winner: Compared, default: Compared, today: str) -> LayoutEntry:
     ranks, threads = layout_of(outcome)
     speed, ratio = winner.speed, winner.ratio
     assert speed is not None and ratio is not None
-    more = [each for each in outcome.variant.words if not each.startswith(("layout=", "threads="))]
-    if outcome.case.image != default.outcome.case.image:
-        more.insert(0, f"{IMAGE}={outcome.case.image}")
+    more = image_words(default.outcome, outcome)
+    more += [each for each in outcome.variant.words if not each.startswith(("layout=", "threads="))]
     first = "{} x {}".format(*layout_of(default.outcome))
     by = f" by {outcome.framework}" if outcome.framework else ""
     measured = (

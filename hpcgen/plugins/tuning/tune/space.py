@@ -278,6 +278,11 @@ def _same_as_default(cell: BenchOutcome) -> set[tuple[str, str]]:
     return {*same.items(), *nothing_kept}
 
 
+def image_words(default: BenchOutcome, other: BenchOutcome) -> list[str]:
+    """The setting that names another image than the default's; none where both are of one."""
+    return [f"{IMAGE}={other.case.image}"] if other.case.image != default.case.image else []
+
+
 def text_of(settings: Settings) -> str:
     """For people: ``layout=2x4 compiler=xla``."""
     return " ".join(f"{name}={value}" for name, value in settings.items()) or str(Variant())
