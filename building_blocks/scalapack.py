@@ -21,7 +21,7 @@ class Scalapack(MpiLibraryBlock, AutotoolsBlock):
     needs = (need("gnu"), need("mpi"), need("blas"))
     library = "libscalapack.so"
     program = "scalapack_ranks.c"
-    linked_with = ("-lscalapack",)
+    linked_with = ("-lscalapack", "-lm")
 
     def packages(self, ctx: Context) -> Packages:
         """The Fortran compiler and its library."""

@@ -52,9 +52,9 @@ MpiFlavour = Literal["intel", "mpich", "cray-mpich", "mvapich2", "parastation", 
 class GpuMpi(Record, frozen=True):
     """What a host's MPI takes besides, where it is to send memory of GPUs: for images with software for them alone.
 
-    Without that software inside, Cray's MPI ends as it starts. ``runtime``: the releases of CUDA or ROCm that its
-    library is linked with, which bounds those of the image. The other fields are those of :class:`HostMpi`, which come
-    after these.
+    Without that software inside, Cray's MPI ends as it starts, and Intel's in MPI_Init. ``runtime``: the releases of
+    CUDA or ROCm that its library is linked with, which bounds those of the image. The other fields are those of
+    :class:`HostMpi`, which come after these.
     """
 
     environment: dict[EnvName, Text] = {}

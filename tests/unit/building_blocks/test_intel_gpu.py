@@ -49,6 +49,14 @@ def test_a_job_of_oneccl_has_twelve_devices_in_sight_and_the_cpus_of_its_tile() 
     assert "0) cpus=1-8 ;;" in text and "11) cpus=93-100 ;;" in text and "--ppn 12" in text
 
 
+def test_the_hosts_intel_mpi_knows_gpu_memory_for_programs_that_use_gpus_alone() -> None:
+    """Ranks without a GPU, or without Level Zero inside, end in MPI_Init where the variable is set."""
+    for stack, gpus, known in (("pytorch-ddp", None, True), ("pytorch-ddp", 0, False), ("mpi-hello", None, False)):
+        text = job(hpcgen.plan("supermuc-phase2", stack, gpus_per_node=gpus))
+        assert ("export I_MPI_OFFLOAD=1\n" in text) is known, (stack, gpus)
+        assert "export PSM3_RDMA=1\n" in text
+
+
 def test_ranks_that_choose_nothing_see_their_tiles() -> None:
     site = with_gpus(count=2, vendor="intel")
     partition = site.partitions[site.default_partition]
