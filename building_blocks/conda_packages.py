@@ -13,11 +13,14 @@ from hpcgen.blocks.caches import of_gpus, of_packages
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.conda import asked_of_conda, conda_fetch, conda_files, conda_request, conda_wheels
 from hpcgen.blocks.git_packages import built_package, fetching, package_tree
+from hpcgen.blocks.gpu_wheels import vendor_of
+from hpcgen.blocks.nvidia import LICENCES
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, run
 from hpcgen.blocks.wheel_program import share_program
 from hpcgen.core.model.image_paths import SCRATCH
 from hpcgen.core.model.plan import PlannedConda
 from hpcgen.core.model.project import ProjectPath
+from hpcgen.core.support.package_names import asked_name
 from hpcgen.readers.conda_text import CUDA_PACKAGES, asked_with_cuda, spec_name
 
 PREFIX = "/opt/conda"
@@ -133,7 +136,7 @@ class CondaPackages(Block):
         return tests
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        """NVIDIA's GPUs, where packages with CUDA are there, or those are asked for that channels have with it.
+        """NVIDIA's GPUs, where packages with CUDA are there, or those are asked for that channels or the index have so.
 
         The channels' packages share LLVM's or Intel's OpenMP in most environments.
         """
@@ -142,9 +145,16 @@ class CondaPackages(Block):
             uses = any(each.name in CUDA_PACKAGES or "cuda" in each.build for each in asked.packages)
         else:
             uses = "__cuda" in asked.virtual and bool(asked_with_cuda(asked.needs))
-        vendors = ("nvidia",) if uses else ()
+        carrying = any(vendor_of(*_wheel(each)) == "nvidia" for each in asked.pip)
+        vendors = ("nvidia",) if uses or carrying else ()
         names = [each.name for each in asked.packages] or [spec_name(each) for each in asked.needs]
-        return Capabilities(gpu_vendors=vendors, caches=(*of_packages(names), *of_gpus(vendors)), kmp=True)
+        names += _of_pip(asked)
+        return Capabilities(
+            gpu_vendors=vendors,
+            caches=(*of_packages(names), *of_gpus(vendors)),
+            licences=LICENCES if carrying else (),
+            kmp=True,
+        )
 
     def notices(self, ctx: Context) -> list[str]:
         """Lines of the files without an effect, and that nobody has chosen yet."""
@@ -165,7 +175,13 @@ def _imported(ctx: Context) -> tuple[list[str], list[str]]:
 
 
 def _of_pip(asked: PlannedConda) -> list[str]:
-    return [re.split(r"[^A-Za-z0-9._-]", line)[0] for line in asked.pip]
+    return [asked_name(line) for line in asked.pip]
+
+
+def _wheel(line: str) -> tuple[str, str]:
+    """What pip is asked for, with extras, and its exact version, where that is said."""
+    match = re.match(r"([\w.-]+(?:\[[\w.,\s-]*\])?)(?:\s*==\s*([\w.+!-]+))?", line)
+    return (match[1], match[2] or "") if match else ("", "")
 
 
 def _has_torch(ctx: Context) -> bool:

@@ -12,6 +12,7 @@ from hpcgen.blocks.base import Block, BlockOptions, Context, need
 from hpcgen.blocks.caches import of_gpus, of_packages
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.git_packages import built_package, fetching, package_tree
+from hpcgen.blocks.gpu_wheels import CUDA_WHEELS, vendor_of
 from hpcgen.blocks.nvidia import LICENCES
 from hpcgen.blocks.steps import (
     Input,
@@ -55,30 +56,6 @@ _ABSENT = (
     "sys.exit('pip brought what hpcgen has blocks for: ' + ', '.join(sorted(found))) if found else print('as planned')"
 )
 """Fails where one of the packages that it is given is installed."""
-
-_CUDA_WHEELS = ("torch", "torchvision", "torchaudio", "jax-cuda12-plugin", "jax-cuda13-plugin", "onnxruntime-gpu")
-"""Packages whose wheels in the index are built for NVIDIA's CUDA, and carry it or require it.
-
-Source: what their wheels of x86-64 require there (torch, onnxruntime-gpu, jax).
-"""
-
-
-def _vendor(asked: str, version: str) -> str:
-    """Whose GPUs a package of the index computes on; empty for one that computes on none as far as is known.
-
-    ``asked``: its name, with extras as in ``jax[cuda12]``.
-    """
-    name, _, extras = asked.partition("[")
-    local = version.partition("+")[2]
-    if local.startswith("rocm") or "rocm" in extras:
-        return "amd"
-    if local.startswith("cpu"):
-        return ""
-    if "cuda" in extras:
-        return "nvidia"
-    plain = re.sub(r"[-_.]+", "-", name).lower()
-    return "nvidia" if plain in _CUDA_WHEELS or plain.startswith(("nvidia-", "cupy-cuda")) else ""
-
 
 GroupName = Annotated[
     str,
@@ -170,16 +147,16 @@ class PythonPackages(Block):
         """
         carrying = False
         pins = [tuple(pin.split("==")) for pin in ctx.options.packages]
-        vendors = dict.fromkeys(vendor for name, version in pins if (vendor := _vendor(name, version)))
+        vendors = dict.fromkeys(vendor for name, version in pins if (vendor := vendor_of(name, version)))
         gpu = ctx.facts.partition.gpu
         for each in ctx.project.packages if ctx.project is not None and gpu is not None else ():
             # What is for others is told with its line by the contract. TensorFlow's wheels for ARM are without CUDA.
             if each.name.startswith("tensorflow") and ctx.facts.architecture != "x86_64":
                 continue
             asked = each.asked.partition("]")[0] if "[" in each.asked else each.name
-            if gpu is not None and _vendor(asked, each.version) == gpu.vendor:
+            if gpu is not None and vendor_of(asked, each.version) == gpu.vendor:
                 vendors[gpu.vendor] = None
-                carrying = carrying or "[" in asked or each.name in _CUDA_WHEELS
+                carrying = carrying or "[" in asked or each.name in CUDA_WHEELS
         names = {pin[0] for pin in pins} | {each.name for each in (ctx.project.packages if ctx.project else ())}
         return Capabilities(
             gpu_vendors=tuple(vendors),

@@ -170,7 +170,7 @@ def _order(
     kind: int, lines: list[Launched], file: str, named: list[str], pages: list[str], draft: Draft, found: Found
 ) -> tuple[object, ...]:
     launched = any(each.launcher or framework_in(each.words).name for each in lines)
-    aside = _aside(lines, file, kind, named, draft)
+    aside = _aside(lines, file, kind, named, draft) or all(_of_pages(each, file, found) for each in lines)
     # What the README starts comes before others of its kind, in that order.
     place = named.index(file) if file in named else len(named)
     order = {each: number for number, each in enumerate(pages)}
@@ -220,6 +220,12 @@ def _aside(lines: list[Launched], file: str, kind: int, named: list[str], draft:
         or (kind == 1 and _BESIDE.search(re.sub(r"(^|/)examples?/", "/", file)))
         or (_ASIDE.search(_PAGES.sub("", file)) if kind == 2 else _set_aside(file))
     )
+
+
+def _of_pages(each: Launched, file: str, found: Found) -> bool:
+    """Whether it is a program that makes the project's pages."""
+    place = place_of(subject_of(each), found, folders_of(each, file.rpartition("/")[0]))
+    return re.match(r"(docs?|documentation)/", place.removeprefix(f"{APP}/")) is not None
 
 
 def _set_aside(path: str) -> bool:

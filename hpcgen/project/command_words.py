@@ -268,6 +268,8 @@ def subject_of(each: Launched) -> str:
         behind = [word for word in words[1:] if word == "-m" or not word.startswith("-")]
         words = behind[1:] if behind[:1] == ["-m"] else behind
         return words[0].replace(".", "/") if words and not words[0].endswith(".py") else "".join(words[:1])
+    if re.fullmatch(r"(ba|da|k|z)?sh", words[0].rpartition("/")[2]) and words[1:] and not words[1].startswith("-"):
+        return words[1]
     # A command of several words says by the second what it does.
     return "/".join(words[:2]) if all(re.fullmatch(r"\w[\w-]*", each) for each in words[:2]) else words[0]
 

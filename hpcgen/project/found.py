@@ -186,7 +186,10 @@ def _build(top: Path, tree: ProjectTree, problems: Problems) -> BuildFile | None
     sources = [path for path in small if not set_aside(path)]
 
     def first(pattern: re.Pattern[str], reader: Callable[[ProjectFolder, str], FileWord | None]) -> FileWord | None:
-        paths = [path for path in sources if pattern.fullmatch(path)][:_MOST_SOURCES]
+        paths = sorted(
+            (path for path in sources if pattern.fullmatch(path)), key=lambda path: "mpi" not in path.lower()
+        )
+        paths = paths[:_MOST_SOURCES]
         return next((found for path in paths if (found := _read(top, Problems(), reader, path)) is not None), None)
 
     by_sources = None

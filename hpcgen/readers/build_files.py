@@ -14,8 +14,8 @@ from hpcgen.readers.autotools import read_autotools
 from hpcgen.readers.built_programs import set_aside
 from hpcgen.readers.cargo import NAME as CARGO
 from hpcgen.readers.cargo import read_cargo
-from hpcgen.readers.cmake import NAME as CMAKE
 from hpcgen.readers.cmake import read_cmake
+from hpcgen.readers.cmake_reading import NAME as CMAKE
 from hpcgen.readers.folder import ProjectFolder, ProjectTree
 from hpcgen.readers.makefile import NAMES as MAKE
 from hpcgen.readers.makefile import TEMPLATES, read_makefile

@@ -21,8 +21,10 @@ _TEST = re.compile(r"(^|[-_.])(unit)?tests?([-_.]|$)|(^|[-_])bench(mark)?s?([-_]
 _AN_EXAMPLE = re.compile(rf"{_TEST.pattern}|(^|[-_])examples?([-_]|$)", re.I)
 """Where nothing else is made, an example is what people start."""
 _PLAIN = re.compile(r"(?!/)(?!.*\.\.)(\$PREFIX/)?[\w.+/-]+")
-_NO_PROGRAM = re.compile(r".+\.(md|rst|html?|pdf|txt|tex|svg|png|json|ya?ml|csv|ipynb|py|whl|xml|zip|t?gz)")
-"""Documents and packages, which commands write by ``-o`` as well."""
+_NO_PROGRAM = re.compile(
+    r".+\.(md|rst|html?|pdf|txt|tex|svg|png|json|ya?ml|csv|ipynb|py|whl|xml|zip|t?gz)|(.+/)?\.[^/]*"
+)
+"""Documents, packages and hidden files, which commands write by ``-o`` as well, or mere endings of names."""
 
 
 class Built(NamedTuple):

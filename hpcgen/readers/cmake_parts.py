@@ -138,15 +138,19 @@ class Switched(NamedTuple):
 
 
 def off_by_default(
-    switched: Sequence[Switched], off: Mapping[str, BuildOption], values: Mapping[str, str], over_mpi: bool
+    switched: Sequence[Switched],
+    off: Mapping[str, BuildOption],
+    values: Mapping[str, str],
+    over_mpi: bool,
+    subjects: Sequence[str],
 ) -> dict[str, BuildOption]:
     """The options that MPI needs, and the threads of a program with ranks, by their names.
 
     ``off``: options that are off. ``values``: variables that are set. ``over_mpi``: MPI is looked for without any of
-    them.
+    them. ``subjects``: of MPI and OpenMP those that are wanted.
     """
     found: dict[str, BuildOption] = {}
-    for subject in ("MPI", "OpenMP"):
+    for subject in subjects:
         behind = {name: each for each in switched if each.what == subject for name in each.names}
         for name, option in off.items():
             if _OTHER_OPTION.search(name):
@@ -272,12 +276,16 @@ def joined(folder: str, path: str) -> str:
 
 
 class CallPlace(NamedTuple):
-    """Where a command stands: its file's folder, where that is built, and whether it is surely come by."""
+    """Where a command stands: its file's folder, where that is built, and whether it is surely come by.
+
+    ``unset``: a variable that has no value there, by the condition around it.
+    """
 
     folder: str
     below: str
     sure: bool = True
     depth: int = 0
+    unset: str = ""
 
 
 class LeftFile(Exception):

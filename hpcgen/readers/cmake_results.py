@@ -9,6 +9,7 @@ _FIRST = re.compile(
     r"find_(program|library|path|file)|try_(compile|run)|get_(filename_component|\w*property)|separate_\w+"
 )
 _LAST = re.compile(r"check_\w+")
+_SECOND = re.compile(r"check_\w+_source_(compiles|runs)")
 _NAMED = (
     "RESULT_VARIABLE",
     "RESULTS_VARIABLE",
@@ -23,13 +24,14 @@ _ARGUMENTS = "cmake_parse_arguments"
 def results_of(command: str, words: Sequence[str]) -> list[str]:
     """The names that a command gives its results, by its words.
 
-    Form: https://cmake.org/cmake/help/latest/manual/cmake-commands.7.html; modules Check… have theirs last.
+    Form: https://cmake.org/cmake/help/latest/manual/cmake-commands.7.html; modules Check… have theirs last, or
+    behind a source.
     """
     found = [words[at + 1] for at, word in enumerate(words[:-1]) if word in _NAMED]
     if words and _FIRST.fullmatch(command):
         found.append(words[0])
     if words and _LAST.fullmatch(command):
-        found.append(words[-1])
+        found.append(words[1] if _SECOND.fullmatch(command) and len(words) > 1 else words[-1])
     return found
 
 

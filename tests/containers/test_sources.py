@@ -33,10 +33,10 @@ STACK = {
 }
 
 
-def sources(mirror: str, packages: list[str], folder: Path) -> Iterator[bytes]:
-    """The original archives of source packages of Debian 12, by apt with lists of its own."""
+def sources(mirror: str, packages: list[str], folder: Path, suite: str = "bookworm") -> Iterator[bytes]:
+    """The original archives of source packages of a Debian, by apt with lists of its own."""
     (folder / "lists" / "partial").mkdir(parents=True)
-    (folder / "sources.list").write_text(f"deb-src [trusted=yes] {mirror} bookworm main\n")
+    (folder / "sources.list").write_text(f"deb-src [trusted=yes] {mirror} {suite} main\n")
     places = {"Dir::Etc::SourceList": folder / "sources.list", "Dir::Etc::SourceParts": os.devnull}
     settings = {**places, "Dir::State::Lists": folder / "lists", "Dir::Cache": folder, "APT::Sandbox::User": "root"}
     apt = ["apt-get", "--quiet", *(word for name, value in settings.items() for word in ("-o", f"{name}={value}"))]

@@ -164,6 +164,19 @@ def test_packages_with_cuda_use_the_node_s_gpus(tmp_path: Path, asked: str, refu
         gpu_planned(tmp_path, packages=[asked])
 
 
+@pytest.mark.parametrize(
+    ("wheel", "licences"),
+    [("torch==2.2.1", 2), ("jax[cuda12]", 2), ("torch==2.2.1+cpu", 0), ("tqdm", 0)],
+)
+def test_wheels_with_cuda_in_an_environment_use_the_node_s_gpus(tmp_path: Path, wheel: str, licences: int) -> None:
+    (tmp_path / "environment.yml").write_text(f"dependencies: [python=3.12, pip, pip: ['{wheel}']]\n")
+    if licences:
+        assert len(gpu_planned(tmp_path, files=["environment.yml"]).licences) == licences
+        return
+    with pytest.raises(HpcgenError, match="the image cannot use them"):
+        gpu_planned(tmp_path, files=["environment.yml"])
+
+
 def test_a_lock_with_cuda_uses_the_node_s_gpus(tmp_path: Path) -> None:
     pixi(tmp_path, package("cuda-version", "12.4", "h1_3", "noarch"), package("pytorch", "2.5.1", "cuda126_py312h1_0"))
     assert gpu_planned(tmp_path, files=["pixi.lock"]).conda is not None

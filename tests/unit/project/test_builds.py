@@ -492,3 +492,10 @@ def test_a_module_of_the_project_is_read_for_what_it_looks_for(tmp_path: Path) -
     draft = made(tmp_path, {"CMakeLists.txt": text, **modules})
     assert "open" not in draft.data and "scalapack" in draft.blocks
     assert any("blas" in name for name in draft.blocks["os_packages"]["options"]["packages"])
+
+
+def test_fortran_bindings_are_seen_in_the_source_that_is_called_after_mpi(tmp_path: Path) -> None:
+    many = {f"src/a{number}.F90": "end\n" for number in range(420)}
+    text = "project(wave Fortran)\nfind_package(MPI REQUIRED)\nadd_executable(wave src/a0.F90)\n"
+    draft = made(tmp_path, {"CMakeLists.txt": text, **many, "src/mpiwrap.F90": "use mpi_f08\nend\n"})
+    assert draft.data["blocks"]["mpi"] == {"options": {"fortran": True}}

@@ -241,3 +241,22 @@ def test_scripts_that_prepare_something_are_not_the_program(tmp_path: Path) -> N
         "setup.py": "",
     }
     assert started(project(tmp_path, files)) == ["python3", "/app/train.py"]
+
+
+def test_a_template_that_starts_what_its_user_names_is_not_the_program(tmp_path: Path) -> None:
+    files = {"slurm/any.sh": f"{HEAD}srun bash ${{1}}\n", "run.sh": "torchrun --nproc_per_node 8 train.py --big\n"}
+    assert started(project(tmp_path, files)) == [*RANKS, "python3", "/app/train.py", "--big"]
+
+
+def test_a_script_that_makes_the_pages_is_not_the_program(tmp_path: Path) -> None:
+    files = {
+        "CMakeLists.txt": "project(wave Fortran)\nadd_executable(wave a.f90)\n",
+        "a.f90": "end\n",
+        "docs/README.md": "Do this:\n\n    ./make_reference.py wave.xml\n",
+        "docs/make_reference.py": "#!/usr/bin/env python3\nimport lxml\n",
+        "docs/requirements.txt": "lxml\n",
+        "requirements.txt": "",
+        "train.py": "",
+    }
+    draft = project(tmp_path, files)
+    assert started(draft) == ["/app/build/wave"] and "docs/requirements.txt" not in str(draft.data["blocks"])

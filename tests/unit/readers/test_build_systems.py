@@ -49,11 +49,16 @@ def cmake(folder: Path, text: str, **more: str) -> BuildFile:
             'find_package(MPI)\noption(USE_OMP "Threads" OFF)\nif(USE_OMP)\nfind_package(OpenMP)\nendif()',
             ["-DUSE_OMP=ON"],
         ),
+        (
+            'find_package(MPI)\noption(USE_OMP "Threads" OFF)\noption(USE_PTHREADS "Threads" ON)\nif(USE_OMP)\n'
+            "find_package(OpenMP)\nendif()\nif((USE_PTHREADS) AND (USE_OMP))\nmessage(FATAL_ERROR one)\nendif()",
+            [],
+        ),
     ],
 )
 def test_options_that_mpi_needs_are_turned_on(tmp_path: Path, text: str, words: list[str]) -> None:
     found = cmake(tmp_path, f"{text}\nadd_executable(wave a.cpp)\n")
-    assert found.mpi is not None and [each.word for each in found.options] == words
+    assert found.mpi is not None and [each.word for each in found.options] == words and found.stops == []
 
 
 def test_a_program_without_mpi_gets_no_option(tmp_path: Path) -> None:
@@ -65,6 +70,7 @@ def test_a_program_without_mpi_gets_no_option(tmp_path: Path) -> None:
     ("text", "program"),
     [
         ("set(NAME go)\nadd_executable(${NAME} a.cpp)", "build/go"),
+        ("set(CORES A B)\nlist(GET CORES 0 CORE)\nif(${CORE} STREQUAL A)\nadd_executable(a a.c)\nendif()", "build/a"),
         ("add_executable(${PROJECT_NAME} a.cpp)", "build/wave"),
         ("hip_add_executable(hot a.cpp)", "build/hot"),
         ("blt_add_executable(NAME cold SOURCES a.cpp)", "build/cold"),
@@ -110,6 +116,7 @@ def test_a_library_behind_an_option_that_is_off_is_not_looked_for(tmp_path: Path
     [
         ('if(NOT EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/deps/x")\nmessage(FATAL_ERROR "Get deps")\nendif()', "Get deps"),
         ("if(NOT DEFINED X_ROOT)\nreturn()\nendif()", "ends here"),
+        ('if(NOT DEFINED MODEL)\nmessage(FATAL_ERROR "none")\nendif()', "'none'; -DMODEL=… behind `cmake -B build`"),
         ("include(${CMAKE_SOURCE_DIR}/deps/all.cmake)", "deps/all.cmake, which is not here"),
     ],
 )
@@ -122,6 +129,9 @@ def test_what_keeps_cmake_from_building_is_told(tmp_path: Path, text: str, stops
     [
         "find_program(CPP cpp)\nif(NOT CPP)\nSTOP\nendif()",
         "include(CheckSymbolExists)\ncheck_symbol_exists(a b.h HAS_A)\nif(NOT HAS_A)\nSTOP\nendif()",
+        "foreach(p a.f90 b.f90)\nget_filename_component(name ${p} NAME_WE)\n"
+        'CHECK_Fortran_SOURCE_COMPILES("${s}" "${name}" SRC_EXT f90)\nif(NOT ${name})\nSTOP\nendif()\nendforeach()',
+        "list(GET UNKNOWN 0 FIRST)\nif(NOT FIRST)\nSTOP\nendif()",
         "try_compile(WORKS d s.c OUTPUT_VARIABLE SAID)\nif(NOT WORKS)\nSTOP\nendif()",
         "execute_process(COMMAND a RESULT_VARIABLE FAILED)\nif(NOT FAILED)\nSTOP\nendif()",
         'function(f)\ncmake_parse_arguments(PARSE_ARGV 1 ARG "" NAME "")\nif(NOT ARG_NAME)\nSTOP\nendif()\n'
@@ -234,6 +244,12 @@ def test_makefiles_below_and_configurations_that_are_copied(tmp_path: Path) -> N
 def test_the_compiler_for_gpus_that_the_first_target_needs(tmp_path: Path, rules: str, block: str) -> None:
     found = built(tmp_path, {"Makefile": rules, "heat.cu": "", "main.c": ""})
     assert found.gpus is not None and found.gpu_block == block
+
+
+def test_what_a_rule_writes_by_an_ending_alone_is_no_program(tmp_path: Path) -> None:
+    assert paths(built(tmp_path, {"Makefile": "all: a\ndepend:\n\tmakedepend -o .f a.F\na: a.o\n\tcc -o a a.o\n"})) == [
+        "a"
+    ]
 
 
 def test_a_configuration_that_folders_below_include_is_copied_once(tmp_path: Path) -> None:
