@@ -1,6 +1,6 @@
 """Libraries compiled over two MPIs, each by buildah from the rendered recipe, and what two ranks then do with them.
 
-The archives are Debian's copies of the sources, which a collection has rows for; that of PnetCDF lacks its configure.
+The archives are Debian's copies of the sources, which a collection has rows for; some lack what can be generated.
 """
 
 from __future__ import annotations
