@@ -145,6 +145,7 @@ class CondaPackages(Block):
             uses = any(each.name in CUDA_PACKAGES or "cuda" in each.build for each in asked.packages)
         else:
             uses = "__cuda" in asked.virtual and bool(asked_with_cuda(asked.needs))
+        gpu = ctx.facts.partition.gpu
         carrying = any(vendor_of(*_wheel(each)) == "nvidia" for each in asked.pip)
         vendors = ("nvidia",) if uses or carrying else ()
         names = [each.name for each in asked.packages] or [spec_name(each) for each in asked.needs]
@@ -152,7 +153,7 @@ class CondaPackages(Block):
         return Capabilities(
             gpu_vendors=vendors,
             caches=(*of_packages(names), *of_gpus(vendors)),
-            licences=LICENCES if carrying else (),
+            licences=LICENCES if carrying and gpu is not None and gpu.vendor == "nvidia" else (),
             kmp=True,
         )
 

@@ -172,6 +172,7 @@ def test_wheels_with_cuda_in_an_environment_use_the_node_s_gpus(tmp_path: Path, 
     (tmp_path / "environment.yml").write_text(f"dependencies: [python=3.12, pip, pip: ['{wheel}']]\n")
     if licences:
         assert len(gpu_planned(tmp_path, files=["environment.yml"]).licences) == licences
+        assert not planned_from(tmp_path / "mine.yaml", "supermuc").licences
         return
     with pytest.raises(HpcgenError, match="the image cannot use them"):
         gpu_planned(tmp_path, files=["environment.yml"])
