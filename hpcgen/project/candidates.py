@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from hpcgen.core.errors import InputError, Position
 from hpcgen.core.model.fields import Record, Text
 from hpcgen.core.model.own_project import JobFile, Launched
+from hpcgen.core.support.package_names import normal_name
 from hpcgen.project.command_words import (
     folders_of,
     framework_in,
@@ -170,7 +171,7 @@ def _order(
     kind: int, lines: list[Launched], file: str, named: list[str], pages: list[str], draft: Draft, found: Found
 ) -> tuple[object, ...]:
     launched = any(each.launcher or framework_in(each.words).name for each in lines)
-    aside = _aside(lines, file, kind, named, draft) or all(_of_pages(each, file, found) for each in lines)
+    aside = _aside(lines, file, kind, named, draft, found) or all(_of_pages(each, file, found) for each in lines)
     # What the README starts comes before others of its kind, in that order.
     place = named.index(file) if file in named else len(named)
     order = {each: number for number, each in enumerate(pages)}
@@ -198,7 +199,7 @@ def _lacks_file(lines: list[Launched], found: Found) -> bool:
     return any(word.rpartition("/")[2] not in names for word in words)
 
 
-def _aside(lines: list[Launched], file: str, kind: int, named: list[str], draft: Draft) -> bool:
+def _aside(lines: list[Launched], file: str, kind: int, named: list[str], draft: Draft, found: Found) -> bool:
     if all(not _HELP.isdisjoint(each.words) for each in lines):
         return True
     subjects = [*map(subject_of, lines)]
@@ -212,9 +213,9 @@ def _aside(lines: list[Launched], file: str, kind: int, named: list[str], draft:
         return bool(_BESIDE.search(words[-2]) or _PREPARES.fullmatch(words[0]) or helps)
     if kind == 0 and _PREPARES.match(re.split(r"[._-]", file.rpartition("/")[2])[0]):
         return True
-    # Of the program that the project makes the name says nothing.
-    made = next(iter(draft.programs), "")
-    subjects = ["" if each.rpartition("/")[2] == made else each for each in subjects]
+    # Of the program that the project makes, or is called after, the name says nothing.
+    own = (next(iter(draft.programs), ""), found.table.name and normal_name(found.table.name.text))
+    subjects = ["" if {(name := each.rpartition("/")[2]), normal_name(name)} & {*own} else each for each in subjects]
     return bool(
         all(_BESIDE.search(subject) or _set_aside(subject) for subject in subjects)
         or (kind == 1 and _BESIDE.search(re.sub(r"(^|/)examples?/", "/", file)))

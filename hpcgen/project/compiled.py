@@ -39,11 +39,10 @@ def without_build_beside(found: Found, draft: Draft) -> Found:
 def choose_build(found: Found, draft: Draft) -> None:
     """The ``build`` of the stack, the MPI that it asks for, and where its programs are then."""
     build = found.build
-    if missing := _missing_submodules(found):
+    if missing := _needed_submodules(found):
         names = some([path for path, _ in missing])
-        text = f"submodules that are not here: {names}: `git submodule update --init --recursive` brings them"
-        text += "; then `hpcgen init --force` reads what needs them"
-        draft.leave_open(text, missing[0][1])
+        text = f"submodules that are not here: {names}: {BRING_SUBMODULES}"
+        draft.leave_open(f"{text}; then `hpcgen init --force` reads what needs them", missing[0][1])
     if build is None:
         return
     _open_questions(build, draft)
@@ -118,8 +117,11 @@ def _open_questions(build: BuildFile, draft: Draft) -> None:
         draft.remark(text, option.where)
 
 
-def _missing_submodules(found: Found) -> list[tuple[str, Position]]:
-    """Of .gitmodules those without a file in the folder, and of a build those that its files name."""
+BRING_SUBMODULES = "`git submodule update --init --recursive` brings them"
+
+
+def missing_submodules(found: Found) -> list[tuple[str, Position]]:
+    """Those of .gitmodules without a file in the folder, each with its place there."""
     if not found.tree.has(_MODULES):
         return []
     text = found.read(lambda folder, path: folder.text(path), _MODULES) or ""
@@ -128,7 +130,12 @@ def _missing_submodules(found: Found) -> list[tuple[str, Position]]:
         for number, line in enumerate(text.split("\n"), 1)
         if (match := re.match(r"\s*path\s*=\s*(\S+)\s*$", line))
     ]
-    gone = [each for each in named if not any(file.path.startswith(f"{each[0]}/") for file in found.tree.files)]
+    return [each for each in named if not any(file.path.startswith(f"{each[0]}/") for file in found.tree.files)]
+
+
+def _needed_submodules(found: Found) -> list[tuple[str, Position]]:
+    """Of those that are missing, for a build those that its files name."""
+    gone = missing_submodules(found)
     if not gone or found.build is None:
         return gone
     files = [each.path for each in found.tree.files if each.size < _LARGEST and _BUILDS.fullmatch(each.path)]

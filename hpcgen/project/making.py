@@ -9,7 +9,8 @@ from pathlib import Path
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, Position
 from hpcgen.core.support.quoting import NAME_PATTERN
-from hpcgen.project.compiled import choose_build, without_build_beside
+from hpcgen.core.support.units import some
+from hpcgen.project.compiled import BRING_SUBMODULES, choose_build, missing_submodules, without_build_beside
 from hpcgen.project.containers import choose_container_packages, choose_container_run, read_container
 from hpcgen.project.copied_files import choose_copied
 from hpcgen.project.draft import Draft
@@ -88,7 +89,7 @@ def draft_of(top: Path, catalog: Catalog, command: str = "") -> Draft:
     choose_spack(found, draft)
     choose_os_packages(found, draft)
     if container is not None:
-        choose_container_os_packages(container, draft)
+        choose_container_os_packages(container, found, draft)
     choose_shown_os_packages(found, draft)
     choose_build(found, draft)
     choose_extensions(found, catalog, draft)
@@ -98,6 +99,9 @@ def draft_of(top: Path, catalog: Catalog, command: str = "") -> Draft:
         draft.blocks or "build" in draft.data or "open" in draft.data or found.sources or found.jobs or found.problems
     ):
         name_unread(found, draft)
+        if missing := missing_submodules(found):
+            names = some([path for path, _ in missing])
+            draft.remark(f"submodules that are not here: {names}: {BRING_SUBMODULES}", missing[0][1])
         if container is not None:
             draft.remark(f"{container.file} says nothing that a stack has a place for")
         there = "".join(f"\n- {each.text}" for each in draft.remarks)

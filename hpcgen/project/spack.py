@@ -10,6 +10,7 @@ from hpcgen.core.model.spack import SpackFile
 from hpcgen.core.support.units import counted, some
 from hpcgen.project.draft import Draft
 from hpcgen.project.found import Found
+from hpcgen.readers.built_programs import set_aside
 
 _NAME, _LOCK = "spack.yaml", "spack.lock"
 _DEEPEST = 2
@@ -23,7 +24,8 @@ def choose_spack(found: Found, draft: Draft) -> None:
     from hpcgen.readers.spack_env import read_environment
 
     paths = [each.path for each in found.tree.files if each.path.rpartition("/")[2] == _NAME]
-    paths = sorted((each for each in paths if each.count("/") <= _DEEPEST), key=lambda each: each.count("/"))
+    paths = [each for each in paths if each.count("/") <= _DEEPEST and not set_aside(each.rpartition("/")[0])]
+    paths.sort(key=lambda each: each.count("/"))
     if not paths:
         return
     if len(paths) > 1 and "/" in paths[0]:

@@ -39,14 +39,15 @@ What else a README installs may be the project itself, a service, or what compil
 """
 
 
-def choose_container_os_packages(file: ContainerFile, draft: Draft) -> None:
+def choose_container_os_packages(file: ContainerFile, found: Found, draft: Draft) -> None:
     """Those of the container's lines that nothing else brings, beside what is chosen already."""
     installed = file.installed
     mpi = next((each for each in installed.system if _MPI.fullmatch(each.text)), None)
     if mpi is not None:
         draft.add_block("mpi", f"{mpi.text} is an MPI; the site decides which one", mpi.where)
     names = _named(each for each in installed.system if not _MPI.fullmatch(each.text))
-    if "mpi" in draft.blocks and (drawing := [name for name in names if DRAWS_MPI.fullmatch(name)]):
+    over_mpi = "mpi" in draft.blocks or (found.build is not None and found.build.mpi is not None)
+    if over_mpi and (drawing := [name for name in names if DRAWS_MPI.fullmatch(name)]):
         text = f"not installed, since the distribution's own MPI comes with them: {some(drawing)}"
         draft.remark(f"{text}; blocks bring over the image's MPI what they can", names[drawing[0]].where)
         for name in drawing:

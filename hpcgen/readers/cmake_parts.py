@@ -221,7 +221,7 @@ class CMakeNeeds:
 
     def find_package(self, words: list[str], call: CMakeCall, sure: bool) -> bool:
         """A package; whether the build has it where it goes on."""
-        said = FileWord(f"find_package({' '.join(words)})", call.where)
+        said = FileWord(f"find_package({' '.join(call.words)})", call.where)
         required = "REQUIRED" in words and sure
         if words[0] == "MPI":
             self.mpi = self.mpi or said

@@ -106,7 +106,7 @@ def slurm(each: Directive) -> list[JobFact]:
         return []
     value = each.value
     if each.name == "--gres":
-        match = re.fullmatch(r"(?:gres:)?gpu(?:[:=][A-Za-z_][\w.-]*)?[:=](\d+).*", value)
+        match = re.fullmatch(r"(?:gres:)?gpu(?:[:=][\w.-]+)?[:=](\d+).*", value)
         value = match[1] if match else "1" if re.fullmatch(r"gpu(:[A-Za-z_][\w.-]*)?", value) else ""
     elif field in ("gpus", "gpus_per_node", "gpus_per_rank"):
         value = value.rpartition(":")[2]

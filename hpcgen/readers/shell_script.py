@@ -227,7 +227,7 @@ class Script(Scope):
         for each in command.behind:
             if match := re.fullmatch(r">\|?\s*(\S+)", each):
                 literal = any(re.match(r"<<-?\s*['\"\\]", other) for other in command.behind)
-                self.written[self.values.text(match[1])] = (
+                self.written[self.values.text(match[1]).removeprefix("./")] = (
                     command.document if literal else self._document(command.document)
                 )
 
@@ -322,7 +322,7 @@ class Script(Scope):
         shell = re.fullmatch(r"(/bin/|/usr/bin/)?(ba|z|k|da)?sh", words[0])
         flag = next((n for n, each in enumerate(words[1:4], 1) if re.fullmatch(r"-[a-z]*c", each)), 0)
         at = 1 if shell is not None and words[1:] else 0
-        script, theirs = self.written.get(words[at]), False
+        script, theirs = self.written.get(words[at].removeprefix("./")), False
         if script is None and words[at].endswith((".sh", ".bash")) and not unknown(words[at]) and found.launcher:
             script, theirs = self._other(words[at]), True
         if script is None and (shell is None or not flag or flag + 1 >= len(words)):

@@ -260,3 +260,16 @@ def test_a_script_that_makes_the_pages_is_not_the_program(tmp_path: Path) -> Non
     }
     draft = project(tmp_path, files)
     assert started(draft) == ["/app/build/wave"] and "docs/requirements.txt" not in str(draft.data["blocks"])
+
+
+def test_a_program_called_after_the_project_is_no_check_by_its_name(tmp_path: Path) -> None:
+    files = {
+        "pyproject.toml": '[project]\nname = "lm_eval"\nversion = "1"\nscripts = {lm-eval = "lm_eval.__main__:main"}\n',
+        "lm_eval/__main__.py": "def main(): pass\n",
+        "lm_eval/__init__.py": "",
+        "scripts/write_out.py": "",
+        "README.md": "```bash\nlm-eval --model hf --tasks x\n```\n",
+        "docs/guide.md": "    python -m scripts.write_out --tasks y\n",
+        "train.py": "",
+    }
+    assert started(project(tmp_path, files))[-4:] == ["--model", "hf", "--tasks", "x"]

@@ -166,3 +166,11 @@ def test_no_second_mpi_comes_with_packages_of_a_container(tmp_path: Path) -> Non
     said = "\n".join(each.text for each in draft.remarks)
     assert "own MPI comes with them: libhdf5-mpich-dev, libpnetcdf-dev, libboost-mpi-dev" in said
     assert draft.data["run"]["environment"] == {"THREADS": "4"}
+
+
+def test_no_second_mpi_comes_where_only_the_build_asks_for_one(tmp_path: Path) -> None:
+    text = "FROM debian:12\nRUN apt-get install -y libscalapack-mpi-dev libelpa-dev libxc-dev\n"
+    (tmp_path / "Dockerfile").write_text(text, "utf-8")
+    (tmp_path / "CMakeLists.txt").write_text("find_package(MPI REQUIRED)\nadd_executable(a a.cpp)\n", "utf-8")
+    draft = draft_of(tmp_path, Catalog())
+    assert draft.blocks["os_packages"]["options"]["packages"] == ["libxc-dev"] and "scalapack" in draft.blocks

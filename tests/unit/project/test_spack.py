@@ -82,6 +82,11 @@ def test_an_environment_that_cannot_be_taken_is_told_with_each_reason(tmp_path: 
         drafted(tmp_path / "b", spack_yaml=text)
 
 
+def test_an_environment_for_the_pages_is_not_the_program_s(tmp_path: Path) -> None:
+    draft = drafted(tmp_path, Docs__spack_yaml="spack: {specs: [doxygen]}\n", main_py="import sys\nprint(sys.argv)\n")
+    assert "spack_packages" not in draft.blocks
+
+
 def test_of_several_environments_below_none_is_taken(tmp_path: Path) -> None:
     text = "spack: {specs: [hdf5]}\n"
     draft = drafted(tmp_path, a__spack_yaml=text, b__spack_yaml=text, main_py="import sys\nprint(sys.argv)\n")

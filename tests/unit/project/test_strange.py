@@ -144,6 +144,13 @@ def test_a_folder_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         draft_of(tmp_path / "file", Catalog())
 
 
+def test_a_folder_of_missing_submodules_says_how_they_come(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("all:\n\tmake -C deps/wave\n", "utf-8")
+    (tmp_path / ".gitmodules").write_text('[submodule "a"]\n  path = other/a\n', "utf-8")
+    with pytest.raises(InputError, match="other/a: `git submodule update --init --recursive` brings them"):
+        draft_of(tmp_path, Catalog())
+
+
 def test_code_for_gpus_is_left_to_the_person_and_told(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text("a: a.cu\n\tnvcc -o a a.cu\n", "utf-8")
     draft = draft_of(tmp_path, Catalog())

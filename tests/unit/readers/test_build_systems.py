@@ -143,6 +143,11 @@ def test_what_cmake_finds_on_the_machine_keeps_nothing_from_building(tmp_path: P
     assert cmake(tmp_path, text.replace("STOP", "message(FATAL_ERROR no)")).stops == []
 
 
+def test_a_library_is_told_as_its_line_has_it(tmp_path: Path) -> None:
+    found = cmake(tmp_path, "find_package(a REQUIRED PATHS ${CMAKE_SOURCE_DIR}/a)\n")
+    assert found.libraries[0].asked == "find_package(a REQUIRED PATHS ${CMAKE_SOURCE_DIR}/a)"
+
+
 def test_options_that_are_no_way_to_mpi_or_threads_stay_off(tmp_path: Path) -> None:
     text = "option(USE_LEGACY_OPENMP OFF)\noption(MPI_INPLACE OFF)\noption(USE_MPI OFF)\nif(USE_MPI)\n"
     text += "find_package(MPI REQUIRED)\nendif()\nif(USE_LEGACY_OPENMP)\nfind_package(OpenMP REQUIRED)\nendif()\n"

@@ -26,6 +26,7 @@ def read(folder: Path, *lines: str) -> JobFile:
         ("#SBATCH --nodes=2-4", {"nodes": "2"}),
         ("#SBATCH --gres=gpu", {"gpus_per_node": "1"}),
         ("#SBATCH --gres=gpu:v100:2,lscratch:1", {"gpus_per_node": "2"}),
+        ("#SBATCH --gres=gpu:3090:4", {"gpus_per_node": "4"}),
         ("#SBATCH --gres=lscratch:10", {}),
         ("#SBATCH --gpus-per-node a100:4", {"gpus_per_node": "4"}),
         ("#SBATCH --array=0-9%2 --mem=4G", {"array": "0-9%2"}),

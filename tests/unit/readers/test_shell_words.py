@@ -105,6 +105,8 @@ def test_a_text_for_a_shell_is_the_program_in_it() -> None:
     assert kept[0].words == ["bash", "-c", "source env.sh; python a.py"]
     assert started("CMD='python a.py --n 2'", "eval $CMD", "$CMD") == ["python a.py --n 2"] * 2
     assert started("cat > s.sh <<EOF", "python a.py $1", "EOF", "srun bash s.sh") == ["python a.py $1"]
+    of_lumi = ("cat << EOF > select_gpu", "export ROCR_VISIBLE_DEVICES=\\$SLURM_LOCALID", "exec \\$*", "EOF")
+    assert started(*of_lumi, "chmod +x ./select_gpu", "srun ./select_gpu ./warpx inputs") == ["./warpx inputs"]
 
 
 def test_what_is_never_closed_ends_the_reading_and_is_told() -> None:
