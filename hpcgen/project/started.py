@@ -6,6 +6,8 @@ import itertools
 import re
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from hpcgen.catalog.project import SPACK
 from hpcgen.core.model.own_project import FileWord, JobFact, JobField, JobFile, Launched
 from hpcgen.core.secret_rules import secret_name
@@ -154,12 +156,16 @@ _SITES_OWN = re.compile(
 
 def start_job(job: JobFile, found: Found, draft: Draft) -> None:
     """The ``run`` of the stack by what a script starts."""
+    cluster = [each for each in job.launched if _is_of_ray(each)]
+    if rest := [each for each in job.launched if each not in cluster]:
+        job = replace(job, launched=rest)
     ranked = [each for each in job.launched if each.launcher or framework_in(each.words).name]
     # Without a launcher what is started last is the program; it may be started before, for something else.
     last = [each for each in job.launched if subject_of(each) == subject_of(job.launched[-1])]
     main = ranked or last
     start = next((each.value for each in job.facts if each.field == "array"), "0").partition("-")[0]
-    lines = [(each, _words(each, found, draft, job, start)) for each in main]
+    by_ray = bool(cluster and rest)
+    lines = [(each, _words(each, found, draft, job, start, by_ray=by_ray)) for each in main]
     cut = framework_in(main[0].words)
     if len({tuple(words) for _, words in lines}) > 1:
         why = f"{len(lines)} commands that {job.file} starts one after the other"
@@ -171,8 +177,12 @@ def start_job(job: JobFile, found: Found, draft: Draft) -> None:
         draft.put(("run", "command"), lines[0][1], why, main[0].where)
     for each, words in lines:
         say_line(each, words, found, draft, {f"${secret.text}" for secret in job.secrets})
-    facts = sized(job.facts, main[0], cut, draft)
-    _parallel(main[0], {each.field: each for each in facts}, draft)
+    # A step on one node starts a program of Ray for all that the job has.
+    first = replace(main[0], facts=[]) if by_ray else main[0]
+    facts = sized(job.facts, first, cut, draft)
+    _parallel(first, {each.field: each for each in facts}, draft)
+    if by_ray:
+        _bring_ray(cluster[0], draft)
     if others := [each for each in job.launched if each not in main]:
         text = f"also in {job.file}, and not taken: {some([' '.join(each.words) for each in others], 2)}"
         draft.remark(text, others[0].where)
@@ -180,7 +190,24 @@ def start_job(job: JobFile, found: Found, draft: Draft) -> None:
     choose_options(job, facts, draft)
 
 
-def _words(each: Launched, found: Found, draft: Draft, job: JobFile, start: str) -> list[str]:
+def _is_of_ray(each: Launched) -> bool:
+    """Whether it starts Ray on a node, or stops it, for a program that another line starts."""
+    words = without_framework(each.words)[0]
+    text = words[2].removeprefix("exec ") if words[:2] == ["bash", "-c"] and len(words) == 3 else " ".join(words)
+    return re.match(r"ray (start|stop|status)\b", text) is not None
+
+
+def _bring_ray(line: Launched, draft: Draft) -> None:
+    """The block whose program makes the cluster of a job, and one rank on each node for it."""
+    options = {"needs": "missing"} if "vllm" in draft.blocks else {}
+    draft.add_block("ray", "ray-job makes one cluster of the nodes, in place of ray start", line.where, **options)
+    if "mpi" not in draft.blocks:
+        draft.add_block("mpi", "ray-job is started on each node", line.where)
+    draft.put(("run", "ranks_per_node"), 1, "ray-job is started once on each node", line.where)
+    draft.put(("run", "rank_gpus"), "all", "Ray gives a node's GPUs to its processes", line.where)
+
+
+def _words(each: Launched, found: Found, draft: Draft, job: JobFile, start: str, *, by_ray: bool = False) -> list[str]:
     folders = folders_of(each, job.file.rpartition("/")[0])
     cut = framework_in(each.words)
     if each.words[:2] == ["bash", "-c"] and len(each.words) == 3:
@@ -189,6 +216,8 @@ def _words(each: Launched, found: Found, draft: Draft, job: JobFile, start: str)
         words = in_image(without_framework(each.words)[0], found, draft, folders)
     if cut.name:
         wrap_reason(draft, f"{cut.name} is left out: the site's launcher starts the ranks", each.where)
+    if by_ray:
+        return by_a_shell(["ray-job", *words], start, each.unquoted)
     block = told_by(draft, bool(cut.name) or _runs_parallel(words, found))
     return by_a_shell(["python3", RANKS[block], *words] if block else words, start, each.unquoted)
 

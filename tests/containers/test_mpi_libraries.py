@@ -22,8 +22,8 @@ from tests.helpers.file_server import FileServer, make_certificate, serving
 
 pytestmark = pytest.mark.slow
 SOURCES = {
-    "hdf5": ("bookworm", "hdf5", "1.10.8"),
-    "netcdf": ("bookworm", "netcdf", "4.9.0"),
+    "hdf5": ("trixie", "hdf5", "1.14.5"),
+    "netcdf": ("trixie", "netcdf", "4.9.3"),
     "pnetcdf": ("bookworm", "pnetcdf", "1.12.3"),
     "fftw": ("bookworm", "fftw3", "3.3.10"),
     "boost": ("trixie", "boost1.88", "1.88.0"),

@@ -273,3 +273,17 @@ def test_a_program_called_after_the_project_is_no_check_by_its_name(tmp_path: Pa
         "train.py": "",
     }
     assert started(project(tmp_path, files))[-4:] == ["--model", "hf", "--tasks", "x"]
+
+
+def test_a_cluster_of_ray_is_made_by_the_block(tmp_path: Path) -> None:
+    """Steps that start Ray would block the job forever."""
+    script = (
+        "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n"
+        'srun --nodes=1 -w "$head" ray start --head --node-ip-address="$ip" --block &\n'
+        "for ((i = 1; i <= n; i++)); do\n  srun --nodes=1 -w $i ray start --address $ip:6379 --block &\ndone\n"
+        "srun --overlap --nodes=1 -w $head python train.py --epochs 3\nray stop\n"
+    )
+    draft = project(tmp_path, {"job.sh": script, "requirements.txt": "torch\nray\n"})
+    assert started(draft) == ["ray-job", "python3", "/app/train.py", "--epochs", "3"]
+    assert {"ray", "mpi"} <= draft.blocks.keys() and size(draft).startswith("--nodes 2")
+    assert (draft.data["run"]["ranks_per_node"], draft.data["run"]["rank_gpus"]) == (1, "all")
