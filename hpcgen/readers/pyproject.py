@@ -40,17 +40,21 @@ def read_pyproject(folder: ProjectFolder, path: str) -> PackageFile:
     project = reading.reader.table(file.data, "project", Position(path, 1, 1))
     where = file.header("project")
     wanted = reading.listed(reading.reader.texts(project, "dependencies", where), "project", "dependencies")
-    dynamic = "dependencies" in reading.reader.texts(project, "dynamic", where)
-    lists = reading.lists_of_setuptools() if dynamic else []
-    for name in lists:
+    dynamic = reading.reader.texts(project, "dynamic", where)
+    lists, extra_lists = reading.lists_beside()
+    for name in lists if "dependencies" in dynamic else []:
         wanted += reading.from_list(folder, path, name)
-    if dynamic and not lists:
+    if "dependencies" in dynamic and not lists:
         place = file.key("project", "dynamic")
         message = "the dependencies are worked out when the project is built"
         reading.reader.wrong(
             message, place, "a list", "name the file that contains them in addition to or instead of this one"
         )
-    groups = reading.extras(project, where) | reading.groups()
+    beside = {
+        normal_name(extra): [each for name in names for each in reading.from_list(folder, path, name)]
+        for extra, names in (extra_lists.items() if "optional-dependencies" in dynamic else ())
+    }
+    groups = reading.extras(project, where) | beside | reading.groups()
     poetry_wanted, poetry_groups, poetry_python = reading.poetry()
     python = reading.reader.text(project, "requires-python", where)
     if python and not is_range(python):
@@ -97,13 +101,24 @@ class _Reading:
                 self.refused.append(FileNote(text=refused_name(text), where=where))
         return found
 
-    def lists_of_setuptools(self) -> list[str]:
-        """The lists of requirements that setuptools reads for dependencies that are not in the file itself."""
-        table: Any = self.file.data
-        for key in ("tool", "setuptools", "dynamic", "dependencies"):
-            table = table.get(key, {}) if isinstance(table, dict) else {}
-        said = table.get("file", []) if isinstance(table, dict) else []
-        return [each for each in (said if isinstance(said, list) else [said]) if isinstance(each, str)]
+    def lists_beside(self) -> tuple[list[str], dict[str, list[str]]]:
+        """The lists of requirements that setuptools or hatchling reads for what is not in the file itself.
+
+        Sources: setuptools' documentation, "Dynamic Metadata"; the page of hatch-requirements-txt 0.3.0 in the index.
+        """
+        setuptools = self._below("tool", "setuptools", "dynamic")
+        hatch = self._below("tool", "hatch", "metadata", "hooks", "requirements_txt")
+        lists = [_table(setuptools, "dependencies").get("file"), hatch.get("files") or hatch.get("filename")]
+        told = _table(setuptools, "optional-dependencies")
+        extras = {name: _table(told, name).get("file") for name in told}
+        extras |= _table(hatch, "optional-dependencies")
+        return [name for each in lists for name in _names(each)], {name: _names(each) for name, each in extras.items()}
+
+    def _below(self, *keys: str) -> dict[str, Any]:
+        table = self.file.data
+        for key in keys:
+            table = _table(table, key)
+        return table
 
     def from_list(self, folder: ProjectFolder, path: str, name: str) -> list[PackageRequirement]:
         """What such a list asks for."""
@@ -195,6 +210,15 @@ class _Reading:
                 except Fault as fault:
                     self.reader.wrong(fault.message, where, 'such as numpy = "^1.26"', fault.remedy)
         return wanted, optional
+
+
+def _table(above: dict[str, Any], key: str) -> dict[str, Any]:
+    found = above.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _names(said: Any) -> list[str]:
+    return [each for each in (said if isinstance(said, list) else [said]) if isinstance(each, str)]
 
 
 def _without_own(

@@ -107,6 +107,23 @@ def test_what_is_no_toml_or_of_the_wrong_type_is_said(tmp_path: Path, text: str)
         read(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    "tables",
+    [
+        '[tool.setuptools.dynamic]\ndependencies = {file = "a.txt"}\noptional-dependencies.GPU = {file = ["b.txt"]}\n',
+        '[tool.hatch.metadata.hooks.requirements_txt]\nfiles = ["a.txt"]\noptional-dependencies.GPU = ["b.txt"]\n',
+    ],
+)
+def test_lists_of_a_backend_are_dependencies_and_extras(tmp_path: Path, tables: str) -> None:
+    (tmp_path / "a.txt").write_text("numpy\n")
+    (tmp_path / "b.txt").write_text("cupy-cuda12x\n")
+    dynamic = 'dynamic = ["dependencies", "optional-dependencies"]'
+    (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "x"\n{dynamic}\n{tables}')
+    found = read_packages(tmp_path, "pyproject.toml")
+    assert [each.asked for each in found.requirements] == ["numpy"]
+    assert {name: [each.asked for each in group] for name, group in found.groups.items()} == {"gpu": ["cupy-cuda12x"]}
+
+
 def test_lists_that_setuptools_reads_are_the_dependencies(tmp_path: Path) -> None:
     (tmp_path / "deps").mkdir()
     (tmp_path / "deps/base.txt").write_text("numpy>=1.26\n-r more.txt\n")
