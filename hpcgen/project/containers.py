@@ -277,19 +277,22 @@ _NOT_OF_JOBS = re.compile(
     r"DEBIAN_FRONTEND|DEBCONF_\w+|PIP_\w+|UV_\w+|CONDA_\w+|MAMBA_\w+|POETRY_\w+|NVIDIA_\w+|NV_\w+|CUDA_\w+|ROCM_\w+|"
     r"\w*_(VERSION|TAG|REPO|BRANCH|COMMIT)|\w*CUDA_ARCH\w*|FORCE_CUDA|MAX_JOBS|LANG|LC_\w+|LANGUAGE|TZ|TERM|SHELL|USER|HOME|\w*_HOME|\w*PATH|"
     r"LD_\w+|VIRTUAL_ENV|JUPYTER\w*|(OMP|KMP|SLURM|PBS|I_MPI|MPICH|OMPI|PMIX?|FI|UCX|NCCL|RCCL|GOMP|CUDA|ROCR|HIP)_\w*|"
-    r"MASTER_(ADDR|PORT)|WORLD_SIZE|RANK|LOCAL_RANK|TMPDIR|CC|CXX|FC|CFLAGS|CXXFLAGS|LDFLAGS|MAKEFLAGS|NB_\w+|GID|UID"
+    r"MASTER_(ADDR|PORT)|WORLD_SIZE|RANK|LOCAL_RANK|TMPDIR|CC|CXX|FC|CFLAGS|CXXFLAGS|LDFLAGS|MAKEFLAGS|NB_\w+|GID|UID|"
+    r"GIT_\w+|PYTHONHTTPSVERIFY|\w*(SSL|TLS)_?(NO_)?VERIFY|NODE_TLS_\w+"
 )
-"""Variables that build an image, belong to its own system, or are the site's."""
+"""Variables that build an image, belong to its own system, are the site's, or put an end to checks of certificates."""
 _NO_PROGRAMS = re.compile(
     r"(ba|z|da)?sh|jupyter(-.*)?|start[\w-]*\.sh|tini|dumb-init|sleep|tail|uvicorn|gunicorn|flask|streamlit|npm|node|"
     r"nginx|supervisord|sshd|service|true|entrypoint\.sh|docker-entrypoint\.sh|cat|echo|hostname"
 )
+_ACCEPTS = re.compile(r"(^|_)(EULA|LICEN[CS]E|CONSENT)(_|$)")
+"""Variables by which a user accepts a licence."""
 _PROGRAM = re.compile(r"python(\d(\.\d+)?)?|Rscript|julia|R")
 
 
 def choose_container_run(file: ContainerFile, found: Found, draft: Draft) -> None:
     """Variables that programs read, and the command where no job script says what is started; then what is left."""
-    secret, images = [], []
+    secret, images, licences = [], [], []
     for each in file.variables:
         name, _, value = each.text.partition("=")
         if _NOT_OF_JOBS.fullmatch(name) or name in draft.data["run"].get("environment", {}):
@@ -298,11 +301,16 @@ def choose_container_run(file: ContainerFile, found: Found, draft: Draft) -> Non
             secret.append(each)
         elif "$" in value or value.startswith("/"):
             images.append(each)
+        elif _ACCEPTS.search(name):
+            licences.append(each)
         else:
             draft.put(("run", "environment", name), value, f"{file.file} sets it", each.where)
     if secret:
         names = ", ".join(each.text.partition("=")[0] for each in secret)
         draft.remark(f"{names} may be secret, and a stack and an image can be read by everybody", secret[0].where)
+    if licences:
+        names = ", ".join(each.text for each in licences)
+        draft.remark(f"{names} accepts a licence: set it yourself if you do", licences[0].where)
     if images:
         names = some([each.text.partition("=")[0] for each in images])
         draft.remark(f"variables that name places of that image are not taken: {names}", images[0].where)

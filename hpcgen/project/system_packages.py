@@ -18,9 +18,10 @@ _BROUGHT = re.compile(
     r"software-properties-common|lsb-release|dirmngr|locales|tzdata|sudo|openssh-(server|client)s?|vim(-\w+)?|nano|emacs|"
     r"htop|tmux|less|man-db|zsh|fish|cuda(-.+)?|(lib)?(cudnn|nccl|cublas|nvinfer|cupti)[\w.+-]*|nvidia-.+|rocm.*|"
     r"lib(cufft|cufile|curand|cusolver|cusparse|npp|nvfatbin|nvjitlink|nvjpeg|nvrtc|nvvm)(-dev)?-\d+-\d+|"
-    r"dumb-init|tini|supervisor|epel-release|dnf-plugins-core|yum-utils|which|r-base(-core|-dev)?|julia|pip|docker.*"
+    r"dumb-init|tini|supervisor|epel-release|dnf-plugins-core|yum-utils|which|r-base(-core|-dev)?|julia|pip|docker.*|"
+    r"xfce4(-\w+)?|xorg|tigervnc-\w+|dbus-x11|x11-xserver-utils"
 )
-"""What blocks bring, what only serves to make an image, and what people at a terminal use."""
+"""What blocks bring, what only serves to make an image, and what people at a terminal or a desktop use."""
 _MPI = re.compile(r"(lib)?(openmpi|mpich|mpi-default)(-bin|-dev|-devel|-common|\d+)?")
 _RENAMED = {"libgl1-mesa-glx": "libgl1", "libglib2.0-dev-bin": "libglib2.0-dev", "netcat": "netcat-openbsd"}
 """What newer releases of Debian and Ubuntu call packages. Source: package lists of Debian 12."""

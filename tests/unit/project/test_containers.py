@@ -174,3 +174,14 @@ def test_no_second_mpi_comes_where_only_the_build_asks_for_one(tmp_path: Path) -
     (tmp_path / "CMakeLists.txt").write_text("find_package(MPI REQUIRED)\nadd_executable(a a.cpp)\n", "utf-8")
     draft = draft_of(tmp_path, Catalog())
     assert draft.blocks["os_packages"]["options"]["packages"] == ["libxc-dev"] and "scalapack" in draft.blocks
+
+
+def test_a_desktop_and_a_licence_are_left_to_the_user(tmp_path: Path) -> None:
+    variables = "ENV ACCEPT_EULA=Y THREADS=4 GIT_SSL_NO_VERIFY=1\n"
+    text = f"FROM debian:12\n{variables}RUN apt-get install -y xfce4-goodies tigervnc-common aria2\n"
+    (tmp_path / "Dockerfile").write_text(text, "utf-8")
+    (tmp_path / "main.py").write_text("print(1)\n", "utf-8")
+    draft = draft_of(tmp_path, Catalog())
+    assert draft.blocks["os_packages"]["options"]["packages"] == ["aria2"]
+    assert draft.data["run"]["environment"] == {"THREADS": "4"}
+    assert any("ACCEPT_EULA=Y accepts a licence" in each.text for each in draft.remarks)
