@@ -2,7 +2,7 @@
 """What a fleet of eight images costs: no store of compiled blocks, an empty one, a full one, an option changed.
 
 Four stacks on two profiles, which differ in CPU target and MPI. It needs podman or ch-image, Debian's source archives
-and a package index, and takes half an hour an engine. podman's own cache is empty at the beginning of each case, and
+and an index of packages; it takes two hours an engine. podman's own cache is empty at the beginning of each case, and
 used within it; ch-image's is off, which it is quicker without.
 """
 
