@@ -148,8 +148,7 @@ class CondaPackages(Block):
         gpu = ctx.facts.partition.gpu
         carrying = any(vendor_of(*_wheel(each)) == "nvidia" for each in asked.pip)
         vendors = ("nvidia",) if uses or carrying else ()
-        names = [each.name for each in asked.packages] or [spec_name(each) for each in asked.needs]
-        names += _of_pip(asked)
+        names = _names(asked)
         return Capabilities(
             gpu_vendors=vendors,
             caches=(*of_packages(names), *of_gpus(vendors)),
@@ -179,6 +178,11 @@ def _of_pip(asked: PlannedConda) -> list[str]:
     return [asked_name(line) for line in asked.pip]
 
 
+def _names(asked: PlannedConda) -> list[str]:
+    """What the environment has, of conda and of the Python index, or what is asked for before a lock."""
+    return [*([each.name for each in asked.packages] or map(spec_name, asked.needs)), *_of_pip(asked)]
+
+
 def _wheel(line: str) -> tuple[str, str]:
     """What pip is asked for, with extras, and its exact version, where that is said."""
     match = re.match(r"([\w.-]+(?:\[[\w.,\s-]*\])?)(?:\s*==\s*([\w.+!-]+))?", line)
@@ -187,9 +191,7 @@ def _wheel(line: str) -> tuple[str, str]:
 
 def _has_torch(ctx: Context) -> bool:
     """Whether the environment has PyTorch, whose programs are to be told their ranks' places."""
-    asked = asked_of_conda(ctx)
-    names = [each.name for each in asked.packages] or [spec_name(each) for each in asked.needs]
-    return not {"torch", "pytorch", "pytorch-gpu"}.isdisjoint([*names, *_of_pip(asked)])
+    return not {"torch", "pytorch", "pytorch-gpu"}.isdisjoint(_names(asked_of_conda(ctx)))
 
 
 def _program(ctx: Context) -> str:

@@ -40,9 +40,8 @@ def choose_build(found: Found, draft: Draft) -> None:
     """The ``build`` of the stack, the MPI that it asks for, and where its programs are then."""
     build = found.build
     if missing := _needed_submodules(found):
-        names = some([path for path, _ in missing])
-        text = f"submodules that are not here: {names}: {BRING_SUBMODULES}"
-        draft.leave_open(f"{text}; then `hpcgen init --force` reads what needs them", missing[0][1])
+        text = f"{submodules_text(missing)}; then `hpcgen init --force` reads what needs them"
+        draft.leave_open(text, missing[0][1])
     if build is None:
         return
     _open_questions(build, draft)
@@ -117,7 +116,10 @@ def _open_questions(build: BuildFile, draft: Draft) -> None:
         draft.remark(text, option.where)
 
 
-BRING_SUBMODULES = "`git submodule update --init --recursive` brings them"
+def submodules_text(missing: list[tuple[str, Position]]) -> str:
+    """Which are missing, and what brings them."""
+    names = some([path for path, _ in missing])
+    return f"submodules that are not here: {names}: `git submodule update --init --recursive` brings them"
 
 
 def missing_submodules(found: Found) -> list[tuple[str, Position]]:

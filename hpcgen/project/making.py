@@ -9,8 +9,7 @@ from pathlib import Path
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.core.errors import InputError, Position
 from hpcgen.core.support.quoting import NAME_PATTERN
-from hpcgen.core.support.units import some
-from hpcgen.project.compiled import BRING_SUBMODULES, choose_build, missing_submodules, without_build_beside
+from hpcgen.project.compiled import choose_build, missing_submodules, submodules_text, without_build_beside
 from hpcgen.project.containers import choose_container_packages, choose_container_run, read_container
 from hpcgen.project.copied_files import choose_copied
 from hpcgen.project.draft import Draft
@@ -100,8 +99,7 @@ def draft_of(top: Path, catalog: Catalog, command: str = "") -> Draft:
     ):
         name_unread(found, draft)
         if missing := missing_submodules(found):
-            names = some([path for path, _ in missing])
-            draft.remark(f"submodules that are not here: {names}: {BRING_SUBMODULES}", missing[0][1])
+            draft.remark(submodules_text(missing), missing[0][1])
         if container is not None:
             draft.remark(f"{container.file} says nothing that a stack has a place for")
         there = "".join(f"\n- {each.text}" for each in draft.remarks)

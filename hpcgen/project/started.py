@@ -192,9 +192,8 @@ def start_job(job: JobFile, found: Found, draft: Draft) -> None:
 
 def _is_of_ray(each: Launched) -> bool:
     """Whether it starts Ray on a node, or stops it, for a program that another line starts."""
-    words = without_framework(each.words)[0]
-    text = words[2].removeprefix("exec ") if words[:2] == ["bash", "-c"] and len(words) == 3 else " ".join(words)
-    return re.match(r"ray (start|stop|status)\b", text) is not None
+    text = " ".join(without_framework(each.words)[0])
+    return re.match(r"(bash -c (exec )?)?ray (start|stop|status)\b", text) is not None
 
 
 def _bring_ray(line: Launched, draft: Draft) -> None:

@@ -43,18 +43,23 @@ def _read_with_options(
 ) -> tuple[dict[str, BuildOption], CMakeReading]:
     """The options that are switched on, and the files as they are read with them."""
 
-    def choice(*subjects: str) -> tuple[dict[str, BuildOption], CMakeReading]:
-        options = off_by_default(first.switched, first.off, first.values, first.needs.mpi is not None, subjects)
+    def wanted(*subjects: str) -> dict[str, BuildOption]:
+        return off_by_default(first.switched, first.off, first.values, first.needs.mpi is not None, subjects)
+
+    def read(options: dict[str, BuildOption]) -> CMakeReading:
         if not options:
-            return {}, first
+            return first
         # What they switch on is seen when they are on.
         reading = CMakeReading(ProjectFolder(folder.top), path, options)
         reading.read()
-        return options, reading
+        return reading
 
-    found = choice("MPI", "OpenMP")
-    if len(found[1].stops) > len(first.stops):
+    options = wanted("MPI", "OpenMP")
+    reading = read(options)
+    without_threads = wanted("MPI")
+    if len(reading.stops) > len(first.stops) and without_threads != options:
         # As where a project takes one kind of threads, and another is on by itself.
-        less = choice("MPI")
-        found = less if len(less[1].stops) < len(found[1].stops) else found
-    return found
+        other = read(without_threads)
+        if len(other.stops) < len(reading.stops):
+            return without_threads, other
+    return options, reading

@@ -120,9 +120,13 @@ class CMakeReading:
             if done or result is False:
                 self._passed_by(inner, names)
                 continue
-            unset = words[-1] if words[:-1] in (["NOT"], ["NOT", "DEFINED"]) and words[-1] not in self.values else ""
-            self._run(inner, place._replace(sure=sure and result is True, unset=unset))
+            self._run(inner, place._replace(sure=sure and result is True, unset=self._unset(words)))
             done, sure = result is True, sure and result is not None
+
+    def _unset(self, words: list[str]) -> str:
+        """The variable that a condition asks for, where it has no value; empty for any other condition."""
+        asks = words[:-1] in (["NOT"], ["NOT", "DEFINED"]) and re.fullmatch(r"\w+", words[-1])
+        return words[-1] if asks and words[-1] not in self.values else ""
 
     def _holds(self, words: list[str], place: CallPlace) -> bool | None:
         def there(text: str) -> bool:
