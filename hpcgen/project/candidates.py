@@ -214,8 +214,11 @@ def _aside(lines: list[Launched], file: str, kind: int, named: list[str], draft:
     if kind == 0 and _PREPARES.match(re.split(r"[._-]", file.rpartition("/")[2])[0]):
         return True
     # Of the program that the project makes, or is called after, the name says nothing.
-    own = (next(iter(draft.programs), ""), found.table.name and normal_name(found.table.name.text))
-    subjects = ["" if {(name := each.rpartition("/")[2]), normal_name(name)} & {*own} else each for each in subjects]
+    own = {next(iter(draft.programs), "")}
+    if found.table.name is not None:
+        own.add(normal_name(found.table.name.text))
+    names = [each.rpartition("/")[2] for each in subjects]
+    subjects = ["" if own & {name, normal_name(name)} else each for name, each in zip(names, subjects, strict=True)]
     return bool(
         all(_BESIDE.search(subject) or _set_aside(subject) for subject in subjects)
         or (kind == 1 and _BESIDE.search(re.sub(r"(^|/)examples?/", "/", file)))
