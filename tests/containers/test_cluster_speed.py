@@ -34,6 +34,11 @@ NODES = 2
 SIZES = {"latency": "8:8192", "bandwidth": "8:65536"}
 """Small messages and few of them: a run takes seconds."""
 
+TOLERANCE = {"bandwidth": "0.8", "bandwidth_within_node": "0.5"}
+"""Wide, since four ranks share the machine's processors, for latencies and the start most of all. TCP within a node
+has about a third of the bandwidth of shared memory here.
+"""
+
 
 @pytest.fixture(scope="module")
 def image(mpi_hello_image: Path, host_mpi: HostMpi, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
@@ -97,9 +102,9 @@ def recorded(site: Site, image: Path) -> dict[str, Any]:
 
 
 def expect(site: Site, facts: dict[str, Any]) -> None:
-    """Put figures into the profile; this machine's processors are shared with other work, so with a wide tolerance."""
+    """Put figures into the profile."""
     for measure, fact in facts.items():
-        fact["tolerance"] = "0.8" if "bandwidth" in measure else "6"
+        fact["tolerance"] = TOLERANCE.get(measure, "6")
     site.profile["partitions"]["cpu"]["performance"] = facts
     site.profile["sources"] = {"partitions.cpu.performance": {"from": "a first run", "checked": "2026-11-29"}}
     site.profile["sources"]["partitions.cpu.performance"]["verified"] = "yes"
