@@ -37,6 +37,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     artifacts: the folder in which compiled blocks are kept.
     artifact_sources: folders, ``https://`` addresses of such, and ``docker://`` ones of repositories of registries,
         from which those are brought that it lacks.
+    local_wheels: whether Python packages in folders of this machine are taken, by the hashes of the lists.
     quick: the recipe that is built in place of the kit's, for the same image.
     pgp_key: the fingerprint of the OpenPGP key that signs the image itself; "" for none.
     """
@@ -53,6 +54,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     signers: Path | None = None
     artifacts: Path | None = None
     artifact_sources: tuple[str, ...] = ()
+    local_wheels: bool = False
     quick: QuickRecipe | None = None
     pgp_key: str = ""
 

@@ -16,6 +16,7 @@ from hpcgen.cli.common import (
     PATH,
     SIGNER,
     TRUST,
+    WHEEL_FOLDERS,
     catalog_of,
     named_kit,
     plan_from,
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     type=PATH,
     help="Keep what blocks compile in this folder, and take from it what is there.",
 )
+@WHEEL_FOLDERS
 @click.option("--no-cache", is_flag=True, help="Run every step again, and take nothing that was compiled before.")
 @click.option(
     "--notest", is_flag=True, envvar=NOTEST, help="Leave out the self-test that ends a build: for another CPU, say."
@@ -116,6 +118,8 @@ def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions
 
         build_dockerfile(ctx, options, build)
         return
+    if build.wheel_folders:
+        _look_in_folders(options, build)
     planned = options.stack is not None or (not options.words and stack_here() is not None)
     if planned and build.locked is None and build.bundle is None:
         options = with_site(catalog_of(ctx), options)
@@ -148,6 +152,21 @@ def command(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions
     say_result(result, build.as_json)
     if failed is not None:
         raise failed
+
+
+def _look_in_folders(options: PlanOptions, build: BuildCommandOptions) -> None:
+    """Have --wheel-dir looked at; UsageError where the recipe is already written for other sources."""
+    from hpcgen.supply.net.pip_settings import look_in
+
+    if build.bundle is not None:
+        raise click.UsageError(
+            "--wheel-dir: a bundle has all packages: hpcgen bundle create --wheel-dir takes them along"
+        )
+    if options.words and options.site is None and build.locked is None:
+        raise click.UsageError(
+            "--wheel-dir does not apply to a KIT: give --locked KIT/hpcgen.lock, or --site and --stack"
+        )
+    look_in(build.wheel_folders)
 
 
 def _submit(ctx: click.Context, options: PlanOptions, build: BuildCommandOptions) -> None:
@@ -219,7 +238,7 @@ def _kit_to_build(
 def _with_artifacts(kit: KitFolder, catalog: Catalog, lock: Lock | None, build: BuildCommandOptions) -> BuildOptions:
     """How it is built: what is kept is unpacked, and what is missing of it is compiled now."""
     how = build.how
-    if how.artifacts is None and how.bundle is None:
+    if how.artifacts is None and how.bundle is None and not how.local_wheels:
         return how
     from hpcgen.builders.artifacts.making import with_artifacts
     from hpcgen.builders.display import display

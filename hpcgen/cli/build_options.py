@@ -32,9 +32,9 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
     """How an image is built, and of what beside a plan; ``keep``: where its kit stays; ``accept``: licences.
 
     ``dockerfile``: the user's own, in place of a plan; ``context``: the folder that its build sees.
-    ``store``: the folder in which compiled blocks are kept. ``provenance``: the file for the statement of where the
-    image comes from; ``sign``: the keys that sign it, or the image. ``approve``: of a plug-in, is asked before and
-    after the build and raises where it does not go on.
+    ``store``: the folder in which compiled blocks are kept; ``wheel_folders``: those with Python packages.
+    ``provenance``: the file for the statement of where the image comes from; ``sign``: the keys that sign it, or
+    the image. ``approve``: of a plug-in, is asked before and after the build and raises where it does not go on.
     """
 
     engine: str | None = None
@@ -46,6 +46,7 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
     context: Path | None = None
     signers: Path | None = None
     store: Path | None = None
+    wheel_folders: tuple[Path, ...] = ()
     no_cache: bool = False
     notest: bool = False
     emulate: bool = False
@@ -89,6 +90,7 @@ class BuildCommandOptions(Options, frozen=True, kw_only=True):
             signers=required_signers(click.get_current_context()),
             artifacts=None if self.no_cache else artifact_store(self.store),
             artifact_sources=tuple(configured("artifact_sources", ())),
+            local_wheels=bool(self.wheel_folders),
             pgp_key=self.keys.pgp,
         )
 

@@ -108,7 +108,7 @@ def command(
     if not check:
         write_lock(target, lock, sign)
         if wheel_folders:
-            say("a build fetches no wheel from --wheel-dir: hpcgen bundle create --wheel-dir takes them along, by hash")
+            say("hpcgen build and bundle create take wheels from --wheel-dir, too: give it there again")
     return 1 if check and changed else 0
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound="Options")
 _SPELT = {
     **{"settings": "--set", "added": "--add", "mirrors": "--mirror", "steps": "--step", "runner": "--engine"},
-    **{"command": "a command", "binds": "--bind"},
+    **{"command": "a command", "binds": "--bind", "wheel_folders": "--wheel-dir"},
 }
 
 

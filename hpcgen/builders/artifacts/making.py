@@ -17,6 +17,7 @@ from hpcgen._version import __version__
 from hpcgen.backends.engines.building import query
 from hpcgen.builders.artifacts.bundled import bundled_store
 from hpcgen.builders.artifacts.claims import claimed
+from hpcgen.builders.artifacts.local_wheels import with_local_wheels
 from hpcgen.builders.artifacts.quick import QuickRecipe
 from hpcgen.builders.artifacts.sources import ArtifactSource
 from hpcgen.builders.artifacts.store import ArtifactStore
@@ -58,16 +59,19 @@ def with_artifacts(
     watcher: Watcher,
     compiles: bool = True,
 ) -> BuildOptions:
-    """How the kit of a plan is built with a store of artifacts, where the options or the bundle have one.
+    """How the kit of a plan is built with a store of artifacts and this machine's packages, as the options or the
+    bundle have them.
 
     ``content``: the plan hash. ``compiles``: as of :func:`stored_artifacts`, which raises the same errors.
     """
     stored = stored_artifacts(plan, catalog, lock, options, watcher, compiles)
-    if not stored:
+    if not stored and not options.local_wheels:
         return options
     pins = lock.pins if lock is not None else None
-    quick = _quick(plan, assemble(plan, catalog, pins, content, stored=stored), stored)
-    return replace(options, quick=quick)
+    assembly = assemble(plan, catalog, pins, content, stored=stored)
+    if options.local_wheels:
+        assembly = with_local_wheels(assembly, watcher.note)
+    return replace(options, quick=_quick(plan, assembly, stored))
 
 
 def stored_artifacts(
@@ -160,7 +164,10 @@ def _compiled(asked: _Asked, keyed: KeyedBlock, stored: Mapping[str, StoredArtif
     alone = artifact_plan(plan, keyed)
     used = {name: each for name, each in stored.items() if name in keyed.needs}
     pins = lock.pins if lock is not None else None
-    quick = _quick(alone, artifact_assembly(alone, plan, catalog, pins, used), used) if used else None
+    assembly = artifact_assembly(alone, plan, catalog, pins, used)
+    if options.local_wheels:
+        assembly = with_local_wheels(assembly, lambda _: None)
+    quick = _quick(alone, assembly, used) if used or options.local_wheels else None
     with scratch_folder("hpcgen-artifact-") as folder:
         store_kit(
             folder / "kit", kit_of(alone, catalog, artifact_assembly(alone, plan, catalog, pins, {}), lock).all_files
