@@ -1,4 +1,4 @@
-"""Switches for PyTorch programs, each by a variable; without any of them everything is as it was.
+"""Switches for programs with PyTorch or SciPy, each by a variable; without any of them everything is as it was.
 
     import hpcgen_settings
 
@@ -13,15 +13,19 @@ HPCGEN_FREEZING=1             a compiled model for inference has its weights as 
 HPCGEN_MATMUL_PRECISION=WORD  of fp32 products: highest, high, medium; the latter two give other numbers
 HPCGEN_TF32=0|1               TF32 in cuDNN's convolutions; 1 gives other numbers
 HPCGEN_AUTOCAST=bf16|fp16     what lower() computes in: other numbers
+HPCGEN_FFT_WORKERS=N|all      threads of scipy.fft where the program says none: the same numbers; all: OMP_NUM_THREADS,
+                              or the CPUs of the process
 
-What holds for the whole process, which is precision, TF32 and freezing, begins when torch is imported, and is told on
-standard error then. Where an image imports this module at the start of its Python, that needs no change of a program.
+What holds for the whole process, which is precision, TF32, freezing and scipy.fft's threads, begins when torch or
+scipy.fft is imported, and is told on standard error then. Where an image imports this module at the start of its
+Python, that needs no change of a program.
 """
 
 import contextlib
 import importlib.abc
 import importlib.util
 import os
+import re
 import sys
 
 _ALLOWED = {
@@ -32,12 +36,16 @@ _ALLOWED = {
     "HPCGEN_TF32": ("0", "1"),
     "HPCGEN_AUTOCAST": ("bf16", "fp16"),
 }
+_WORKERS = "HPCGEN_FFT_WORKERS"
 
 
 def _read():
-    found = {name: os.environ[name] for name in _ALLOWED if os.environ.get(name)}
+    found = {name: os.environ[name] for name in (*_ALLOWED, _WORKERS) if os.environ.get(name)}
     for name, value in found.items():
-        if value not in _ALLOWED[name]:
+        if name == _WORKERS:
+            if not re.fullmatch("all|[1-9][0-9]*", value):
+                raise ValueError(f"{name}={value!r}: expected a number of threads, or all")
+        elif value not in _ALLOWED[name]:
             raise ValueError("{}={!r}: expected one of {}".format(name, value, ", ".join(_ALLOWED[name])))
     return found
 
@@ -50,11 +58,14 @@ def _on(name):
     return SWITCHES.get(name) == "1"
 
 
-class _Torch(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Waits for the import of torch, has it done as ever, and then sets what holds for the whole process."""
+class _Wait(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Waits for the import of a module, has it done as ever, and then sets what holds for the whole process."""
+
+    def __init__(self, name, begin):
+        self._name, self._begin = name, begin
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch":
+        if name != self._name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
@@ -68,11 +79,10 @@ class _Torch(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
-        _begin(module)
+        self._begin(module)
 
 
-def _begin(torch):
-    """What holds for the whole process."""
+def _begin_torch(torch):
     if "HPCGEN_MATMUL_PRECISION" in SWITCHES:
         torch.set_float32_matmul_precision(SWITCHES["HPCGEN_MATMUL_PRECISION"])
     if "HPCGEN_TF32" in SWITCHES:
@@ -81,8 +91,30 @@ def _begin(torch):
         import torch._inductor.config
 
         torch._inductor.config.freezing = True
-    words = " ".join(sorted("=".join(each) for each in SWITCHES.items()))
-    sys.stderr.write(f"hpcgen_settings: {words}\n")
+    _tell(*(each for each in SWITCHES if each != _WORKERS))
+
+
+def _begin_fft(fft):
+    """Have each transform go through here first, where scipy.fft looks before its own implementation."""
+    said = SWITCHES[_WORKERS]
+    count = int(said) if said != "all" else int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
+
+    class Workers:
+        __ua_domain__ = "numpy.scipy.fft"
+
+        @staticmethod
+        def __ua_function__(transform, given, named):
+            # A number that the program has set for a while, or for this transform, is left as it is.
+            wanted = fft.set_workers(count) if fft.get_workers() == 1 else contextlib.nullcontext()
+            with fft.skip_backend(Workers), wanted:
+                return transform(*given, **named)
+
+    fft.register_backend(Workers)
+    _tell(_WORKERS)
+
+
+def _tell(*names):
+    sys.stderr.write("hpcgen_settings: {}\n".format(" ".join(f"{name}={SWITCHES[name]}" for name in sorted(names))))
 
 
 def laid_out(batch):
@@ -123,7 +155,15 @@ def lower(device="cpu"):
         yield
 
 
-if SWITCHES and "torch" in sys.modules:
-    _begin(sys.modules["torch"])
-elif SWITCHES:
-    sys.meta_path.insert(0, _Torch())
+def _begin():
+    for name, begin, wanted in (
+        ("torch", _begin_torch, SWITCHES.keys() - {_WORKERS}),
+        ("scipy.fft", _begin_fft, SWITCHES.keys() & {_WORKERS}),
+    ):
+        if wanted and name in sys.modules:
+            begin(sys.modules[name])
+        elif wanted:
+            sys.meta_path.insert(0, _Wait(name, begin))
+
+
+_begin()

@@ -1,6 +1,6 @@
 """The module that programs import: nothing without a variable, each variable alone, a wrong value is said.
 
-In the slow tier its switches are tried by ``HPCGEN_TEST_TORCH``, a Python with torch.
+In the slow tier its switches are tried by ``HPCGEN_TEST_TORCH``, a Python with torch and SciPy.
 """
 
 from __future__ import annotations
@@ -48,6 +48,12 @@ def test_a_wrong_value_is_said() -> None:
     )
 
 
+@pytest.mark.parametrize("value", ["0", "-1", "many"])
+def test_a_number_of_threads_that_cannot_be_is_said(value: str) -> None:
+    done = started("import hpcgen_settings", HPCGEN_FFT_WORKERS=value)
+    assert f"HPCGEN_FFT_WORKERS={value!r}: expected a number of threads, or all" in done.stderr
+
+
 def test_what_holds_for_the_process_waits_for_torch(tmp_path: Path) -> None:
     """A program that never imports torch pays nothing; one that does gets it, whoever imported the module."""
     (tmp_path / "torch.py").write_text("def set_float32_matmul_precision(word): print('precision', word)\n")
@@ -77,6 +83,42 @@ def test_each_switch_alone(variables: dict[str, str], printed: str) -> None:
     done = started(USED, TORCH, **variables)
     assert done.stdout.strip() == printed
     assert done.stderr.startswith("hpcgen_settings: " if variables else "")
+
+
+TRANSFORMS = """
+import hpcgen_settings, numpy, scipy.fft as fft
+from scipy.fft._pocketfft import basic
+seen = []
+count = basic._workers
+def told(workers):
+    seen.append(count(workers))
+    return seen[-1]
+basic._workers = told
+signal = numpy.random.rand(64, 64)
+assert numpy.allclose(fft.ifft2(fft.fft2(signal)).real, signal)
+fft.rfft(signal, workers=1)
+with fft.set_workers(2):
+    fft.rfft(signal)
+fft.rfft(signal)
+print(seen, fft.get_workers())
+"""
+"""Looks at what SciPy's own code is told; of what is public nothing says it."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("variables", "printed"),
+    [
+        ({}, "[1, 1, 1, 2, 1] 1"),
+        ({"HPCGEN_FFT_WORKERS": "3"}, "[3, 3, 1, 2, 3] 1"),
+        ({"HPCGEN_FFT_WORKERS": "all", "OMP_NUM_THREADS": "4"}, "[4, 4, 1, 2, 4] 1"),
+    ],
+)
+def test_transforms_have_the_threads_unless_the_program_says(variables: dict[str, str], printed: str) -> None:
+    assert TORCH is not None, "HPCGEN_TEST_TORCH must name a Python with torch and SciPy"
+    done = started(TRANSFORMS, TORCH, **variables)
+    assert done.stdout.strip() == printed, done.stderr
+    assert ("hpcgen_settings: HPCGEN_FFT_WORKERS=" in done.stderr) == bool(variables)
 
 
 def test_the_image_has_it_where_its_python_looks() -> None:

@@ -15,7 +15,7 @@ from hpcgen.core.support.units import counted, some
 from hpcgen.launch.start import start
 from hpcgen.plugins.tuning.bench.pressure import BUSY
 from hpcgen.plugins.tuning.bench.program import BenchRefusal, RankResult, asked, command_of, read_results
-from hpcgen.plugins.tuning.bench.variants import KEEPING, Variant
+from hpcgen.plugins.tuning.bench.variants import Variant, of_memory
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload, OwnProgram
 from hpcgen.plugins.tuning.measurements.records import Metric, Positive
 from hpcgen.running.here import status_text
@@ -342,7 +342,7 @@ def taken_away(cell: BenchOutcome) -> list[str]:
     if cell.variant.memory != "plain":
         return []
     known = image_variables(cell.case)
-    return [name for name in KEEPING if name in known and name not in cell.variant.environment]
+    return [name for name in of_memory(known) if name not in cell.variant.environment]
 
 
 def layout_of(cell: BenchOutcome) -> tuple[int, int]:

@@ -59,6 +59,10 @@ _KEEP = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184"
 
 _HUGE = "glibc.malloc.hugetlb=1"
 _MALLOC = "env.GLIBC_TUNABLES"
+_FFT, _LAST, _FREEZING = "env.HPCGEN_FFT_WORKERS", "env.HPCGEN_CHANNELS_LAST", "env.TORCHINDUCTOR_FREEZING"
+_SWITCHES = "hpcgen_settings"
+"""The block whose module reads HPCGEN_… in a user's own program; hpcgen's programs read these by themselves."""
+
 _ANY_OPENMP = ("libgomp", "libiomp5", "libomp")
 _INTEL_OPENMP = ("libiomp5", "libomp")
 
@@ -70,6 +74,9 @@ AXES = (
     Axis("memory", ("plain",), (*_LEARNT, "jax", "numpy"), readers=("glibc",)),
     Axis(_MALLOC, (_KEEP,), (*_LEARNT, "jax", "numpy"), readers=("glibc",)),
     Axis(_MALLOC, (_HUGE, f"{_HUGE}:{_KEEP}"), (*_LEARNT, "jax", "numpy"), readers=("glibc-hugetlb",)),
+    Axis(_FFT, ("all",), ("numpy",), readers=("scipy.fft",)),
+    Axis(_LAST, ("1",), ("pytorch",), _NETWORKS, readers=("channels_last",)),
+    Axis(_FREEZING, ("1",), ("pytorch",), ("inference",)),
     Axis("interop", ("1", "2"), _LEARNT, _NETWORKS),
     Axis("env.OMP_PROC_BIND", ("close", "spread"), _OPENMP, readers=_ANY_OPENMP),
     Axis("env.OMP_PLACES", ("cores", "threads"), _OPENMP, readers=_ANY_OPENMP),
@@ -87,7 +94,7 @@ Source of the variables: the OpenMP specification; Intel's Optimization Guide fo
 "CPU dispatcher control"; TensorFlow's notes on oneDNN; the manual of the GNU C library, "Memory Allocation Tunables".
 """
 
-FIRST = (IMAGE, "compiler", "allocator", "memory", _MALLOC)
+FIRST = (IMAGE, "compiler", "allocator", "memory", _MALLOC, _FFT, _LAST)
 """Whose values are tried with nothing else changed before a sampler chooses: they have the largest effects."""
 
 
@@ -109,6 +116,11 @@ def effective(settings: Mapping[str, str], unread: set[tuple[str, str]]) -> Sett
         without = ("memory", _MALLOC)
     elif _KEEP in settings.get(_MALLOC, ""):
         without = ("memory",)  # these thresholds count, whatever the variables say that memory=plain takes away
+    compiler = settings.get("compiler", "none")
+    if compiler != "torch.compile":
+        without += (_FREEZING,)
+    if compiler not in ("none", "torch.compile"):
+        without += (_LAST,)
     return {name: value for name, value in settings.items() if (name, value) not in unread and name not in without}
 
 
@@ -210,10 +222,10 @@ def _usual(cell: BenchOutcome) -> dict[str, list[str]]:
     plan = cell.case.job.plan
     node = plan.site.partitions[plan.partition]
     axes = {"layout": [each for each in layouts_of(node) if _possible(cell, each)]}
-    own = cell.workload.own is not None
+    own, switches = cell.workload.own is not None, any(block.name == _SWITCHES for block in plan.blocks)
     framework = cell.framework or ("numpy" if own else "")
     for axis in AXES:
-        if own and axis.name != "memory" and not axis.name.startswith("env."):
+        if own and not _of_any_program(axis, switches):
             continue
         fits = framework in axis.frameworks and (own or not axis.kinds or cell.workload.record.kind in axis.kinds)
         if fits and axis.architecture in ("", family(node.cpu.target)):
@@ -222,6 +234,13 @@ def _usual(cell: BenchOutcome) -> dict[str, list[str]]:
         known = image_variables(cell.case)
         axes[_MALLOC] = [each for each in axes[_MALLOC] if not _kept_anyway(each, known)]
     return axes
+
+
+def _of_any_program(axis: Axis, switches: bool) -> bool:
+    """Whether an axis may mean something to a user's own program; ``switches``: its image has hpcgen_settings."""
+    if axis.name in (_FFT, _LAST):
+        return switches
+    return axis.name == "memory" or (axis.name.startswith("env.") and axis.name != _FREEZING)
 
 
 def _kept_anyway(tunables: str, known: Mapping[str, str]) -> bool:

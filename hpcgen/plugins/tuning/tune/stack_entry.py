@@ -16,11 +16,11 @@ from hpcgen.machine.detect.yaml_text import dump
 from hpcgen.planning.memory import DECIDES
 from hpcgen.plugins.tuning.bench.comparison import Compared
 from hpcgen.plugins.tuning.bench.running import BenchOutcome, image_variables
-from hpcgen.plugins.tuning.bench.variants import KEEPING
+from hpcgen.plugins.tuning.bench.variants import KEEPING, of_memory
 from hpcgen.plugins.tuning.tune.profile import LayoutEntry, indent_of, with_entry
 
 _ENVIRONMENT = ("run", "environment")
-_BLOCK = "kept_memory"
+_BLOCKS = {"kept_memory", "huge_pages"}
 
 
 class StackEntry(msgspec.Struct, frozen=True):
@@ -62,15 +62,19 @@ def stack_entry(winner: Compared, layout: LayoutEntry) -> StackEntry | None:
     cpu = plan.site.partitions[plan.partition].cpu
     where = f"{plan.site.name}-{plan.partition}, {cpu.model or cpu.target}"
     names = ", ".join([*variables, *(["memory"] if memory else [])])
-    return StackEntry(variables, f"{names}: hpcgen tune {__version__} on {where}: {layout.layout.measured}", memory)
+    note = f"{names}: hpcgen tune {__version__} on {where}: {layout.layout.measured}"
+    if any(name.startswith("HPCGEN_") for name in variables):
+        note += "; programs read HPCGEN_… by the block hpcgen_settings"
+    return StackEntry(variables, note, memory)
 
 
 def _is_asked_for(outcome: BenchOutcome) -> bool:
     """Whether memory is kept by a block or variables that somebody asked for."""
     job = outcome.case.job
-    more = [name for name in image_variables(outcome.case) if name.startswith(DECIDES) and name not in KEEPING]
+    known = image_variables(outcome.case)
+    more = [name for name in known.keys() - of_memory(known).keys() if name.startswith(DECIDES)]
     by_image = all(name in job.environment and name not in job.plan.stack.run.environment for name in KEEPING)
-    return bool(more) or not by_image or _BLOCK in job.plan.stack.blocks
+    return bool(more) or not by_image or bool(_BLOCKS & job.plan.stack.blocks.keys())
 
 
 def _variables(outcome: BenchOutcome) -> dict[str, str]:
@@ -78,8 +82,7 @@ def _variables(outcome: BenchOutcome) -> dict[str, str]:
     variables = outcome.variant.environment
     if outcome.variant.memory == "plain" or not any(name.startswith(DECIDES) for name in variables):
         return dict(variables)
-    known = image_variables(outcome.case)
-    return {**{name: known[name] for name in KEEPING if name in known}, **variables}
+    return {**of_memory(image_variables(outcome.case)), **variables}
 
 
 def add_to_stack(path: Path, entry: StackEntry) -> None:

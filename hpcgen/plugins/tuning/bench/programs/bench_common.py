@@ -140,5 +140,5 @@ def main(run, asked):
         result = run(asked)
     except Cannot as why:
         give_up(why)
-    known = {"library": asked["library"], "memory": peak_memory(), "node": os.uname().nodename, "readers": readers()}
-    tell(**dict(result, **known))
+    known = {"library": asked["library"], "memory": peak_memory(), "node": os.uname().nodename}
+    tell(**dict(result, **known, readers=[*readers(), *result.get("readers", [])]))

@@ -343,7 +343,8 @@ def network(asked, machine):
     else:
         step = (training if asked["kind"] == "training" else inference)(asked, machine, model, lower)
     found = machine.timed(step, asked)
-    return dict(found, rate=asked["batch"] / found["step_seconds"], parameters=count)
+    readers = ["channels_last"] if any(isinstance(each, nn.Conv2d) for each in model.modules()) else []
+    return dict(found, rate=asked["batch"] / found["step_seconds"], parameters=count, readers=readers)
 
 
 def gemm(asked, machine):

@@ -81,7 +81,7 @@ def test_another_image_that_is_faster_is_found_and_joined_with_what_helps(tmp_pa
         return starter(lambda asked: times * speed(asked))(job, timeout_s)
 
     found = open_study(tmp_path / "study", ABOUT, space, 1)
-    Search(CASE, MLP, 8, 2, 1.0, 60.0, starter=start, others=[fast]).run(found)
+    Search(CASE, MLP, 10, 2, 1.0, 60.0, starter=start, others=[fast]).run(found)
     assert found.trials()[1].settings == {"image": "fast.sif"}
     best = found.best()
     assert best is not None and best.settings["image"] == "fast.sif" and best.settings["allocator"] == "jemalloc"
