@@ -28,7 +28,7 @@ class HugePages(Block):
         known = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"} if _known(ctx) else {}
         return Environment(both={**known, "THP_MEM_ALLOC_ENABLE": "1"})
 
-    def notices(self, ctx: Context) -> list[str]:
+    def details(self, ctx: Context) -> list[str]:
         """That the base is too old."""
         here = f"{ctx.base.name} {ctx.base.version}"
         return [] if _known(ctx) else [f"malloc of {here} cannot use huge pages, which need glibc {_FIRST}"]

@@ -30,11 +30,13 @@ from hpcgen.plugins.tuning.measurements.records import Precision, Workload
 
 Framework = Literal["pytorch", "tensorflow", "numpy", "own"]
 KEPT = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
-"""What the block kept_memory sets over glibc 2.36 and newer; a test holds that."""
-
 HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "THP_MEM_ALLOC_ENABLE": "1"}
+IMAGE = {**KEPT, **HUGE}
+"""What images have by default over glibc 2.36 and newer; a test holds that."""
+
 TCMALLOC = {"LD_PRELOAD": "libtcmalloc_minimal.so.4"}
 LAST = {"HPCGEN_CHANNELS_LAST": "1"}
+WORKERS = {"HPCGEN_FFT_WORKERS": "all"}
 PLAIN, DEFAULT, CHOSEN, EXPERT = "plain", "default", "optimise", "expert"
 
 
@@ -88,9 +90,9 @@ def _rows() -> list[Row]:
     def of(name: str, kind: Literal["training", "inference"], batch: int) -> Workload:
         return Workload(name=name, kind=kind, batch=batch)
 
-    engines = {"onnxruntime": Way(KEPT, "onnxruntime"), "openvino": Way(KEPT, "openvino")}
+    engines = {"onnxruntime": Way(IMAGE, "onnxruntime"), "openvino": Way(IMAGE, "openvino")}
     frozen = {**TCMALLOC, **LAST, "TORCHINDUCTOR_FREEZING": "1"}
-    compiled = {CHOSEN: Way(KEPT, "torch.compile")}
+    compiled = {CHOSEN: Way(IMAGE, "torch.compile")}
     by_hand = {EXPERT: Way(TCMALLOC)}
     return [
         Row(
@@ -107,18 +109,24 @@ def _rows() -> list[Row]:
         Row(of("bert-small", "training", 8), "pytorch", {**compiled, **by_hand}, words, 0, EXPERT),
         Row(of("bert-small", "inference", 8), "pytorch", {**engines, **by_hand}, words, 0, EXPERT),
         Row(of("lstm", "training", 20), "pytorch", {**compiled, **by_hand}, recurrent, 0, EXPERT),
-        Row(Workload(name="fft", kind="hpc", precision="fp64", shape=[1024, 1024]), "numpy", by_hand, None, 1024),
+        Row(
+            Workload(name="fft", kind="hpc", precision="fp64", shape=[1024, 1024]),
+            "numpy",
+            {CHOSEN: Way({**IMAGE, **WORKERS}), EXPERT: Way({**TCMALLOC, **WORKERS})},
+            None,
+            1024,
+        ),
         Row(
             Workload(name="halo", kind="hpc", precision="fp64", shape=[510, 510]),
             "own",
             {EXPERT: Way(flags="-O3 TARGET -ffast-math")},
         ),
-        Row(of("resnet18", "training", 16), "tensorflow", {CHOSEN: Way(KEPT, "xla"), **by_hand}, conv, 0, EXPERT),
+        Row(of("resnet18", "training", 16), "tensorflow", {CHOSEN: Way(IMAGE, "xla"), **by_hand}, conv, 0, EXPERT),
     ]
 
 
 ROWS = {row.name: row for row in _rows()}
-MEMORY = {"kept": Way(KEPT), "huge": Way({**KEPT, **HUGE}), "tcmalloc": Way(TCMALLOC)}
+MEMORY = {"kept": Way(KEPT), "huge": Way(IMAGE), "tcmalloc": Way(TCMALLOC)}
 """What is compared where the question is how memory is allocated (``--memory``)."""
 
 

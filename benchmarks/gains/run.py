@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
-from rows import CHOSEN, DEFAULT, EXPERT, KEPT, MEMORY, PLAIN, ROWS, Row, Way, program_of, request_of
+from rows import CHOSEN, DEFAULT, EXPERT, IMAGE, MEMORY, PLAIN, ROWS, Row, Way, program_of, request_of
 from workers import Measured, Start, measure
 
 from hpcgen.backends.hardware.microarchitecture import compiler_flags
@@ -51,7 +51,7 @@ def ways_of(row: Row, asked: argparse.Namespace) -> dict[str, Way]:
     """The variants of a row, the plain one first."""
     if asked.memory:
         return {PLAIN: Way(), **MEMORY}
-    ways = {PLAIN: Way(), DEFAULT: Way(KEPT), **row.ways}
+    ways = {PLAIN: Way(), DEFAULT: Way(IMAGE), **row.ways}
     if row.framework == OWN:
         return {PLAIN: Way(flags="-O2"), DEFAULT: Way(flags="-O3 TARGET"), **row.ways}
     if asked.bf16 and row.bf16:

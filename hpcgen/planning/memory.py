@@ -1,8 +1,8 @@
-"""Memory that is freed is kept by default where programs on CPUs were measured to gain by that.
+"""Memory that is freed is kept by default, in huge pages, where programs on CPUs were measured to gain by that.
 
-Only thresholds of the C library's malloc are set. No other allocator takes its place by default: with one OpenVINO
-crashes, and what an MPI that watches memory by hooks of its own makes of it was not measured. Programs on GPUs, and
-kinds without a measured row, have what they always had.
+Only variables of the C library's malloc and of PyTorch's are set. No other allocator takes its place by default: with
+one OpenVINO crashes, and what an MPI that watches memory by hooks of its own makes of it was not measured. Programs on
+GPUs, and kinds without a measured row, have what they always had.
 """
 
 from __future__ import annotations
@@ -44,17 +44,27 @@ def default_demands(
         return []
     blocks = {*stack.blocks, *(name for each in demands for name in each.allowed or ())}
     row = _row(catalog, blocks, _packages(stack, said, files))
-    if row is None or not catalog.has_block(row.adds) or (kept and row.adds not in kept):
+    if row is None or row.adds is None or not catalog.has_block(row.adds):
+        return []
+    # Who asks for a part of it has chosen, and an earlier plan may have had a part.
+    parts = [row.adds, *(each.name for each in catalog.block(row.adds).needs)]
+    wanted = [name for name in parts if not kept or name in kept]
+    if not wanted or blocks & {*parts}:
         return []
     origin = Origin(f"what was measured of {row.title}", kind="stack")
-    return [Requirement(catalog.identifier(row.adds), {row.adds: ""}, origin, {})]
+    return [Requirement(catalog.identifier(wanted[0]), {wanted[0]: ""}, origin, {})]
 
 
 def measured_row(catalog: Catalog, plan: Plan) -> MeasuredDefault | None:
     """Why a block is there that nobody asked for; None where there is none."""
     packages = {each.name for each in plan.project.packages} if plan.project is not None else set()
     row = _row(catalog, {each.name for each in plan.blocks}, packages | _packages(plan.stack, {}, ()))
-    if row is None or row.adds in plan.stack.blocks or all(each.name != row.adds for each in plan.blocks):
+    if (
+        row is None
+        or not row.adds
+        or row.adds in plan.stack.blocks
+        or all(each.name != row.adds for each in plan.blocks)
+    ):
         return None
     before = plan.extends.blocks if plan.extends is not None else []
     return row if all(each.name != row.adds for each in before) else None

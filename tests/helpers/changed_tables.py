@@ -88,7 +88,7 @@ def unrelated_rows(asked: Asked, plan: Plan | str) -> str:
 @cache
 def _reachable(stack: str) -> frozenset[str]:
     """The blocks that a stack and the needs of blocks lead to, whatever their conditions."""
-    by_default = [*GPU_NETWORK_BLOCKS.values(), *(row.adds for row in catalog().measured_defaults)]
+    by_default = [*GPU_NETWORK_BLOCKS.values(), *(row.adds for row in catalog().measured_defaults if row.adds)]
     open_ = ["base", "site_trust", "rank_test", *by_default, *catalog().stack(stack).blocks]
     found: set[str] = set()
     while open_:

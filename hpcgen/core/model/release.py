@@ -285,17 +285,18 @@ class MeasuredDefault(Record, frozen=True):
     """A block that images have without being asked, and what was measured of it.
 
     ``title``: of what it is for. ``blocks``, ``packages``: an image that is asked for any of these blocks or Python
-    packages is such a one. ``adds``: the block. ``gained``: how many times as fast workloads were, by their names in
-    ``measurements/``; ``hardware``: on which machine, by its name there, ``on`` in words.
+    packages is such a one. ``adds``: the block; none where such a block was measured to lose. ``gained``: how many
+    times as fast workloads were, by their names in ``measurements/``; ``hardware``: on which machine, by its name
+    there, ``on`` in words.
     """
 
     title: Text
-    adds: Name
     gained: dict[Name, Times]
     hardware: Name
     on: Text
     measured: Date
     source: Source
+    adds: Name | None = None
     blocks: list[Name] = []
     packages: list[Name] = []
 

@@ -17,7 +17,7 @@ TUNABLE = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
 def test_the_image_sets_them_and_not_the_job(base: str, known: bool) -> None:
     site, stack = CATALOG.site("workstation"), CATALOG.stack("pytorch")
     plan = make_plan(CATALOG, site, stack, settings=[f"base.provider={base}"], added=["huge_pages"])
-    assert any("cannot use huge pages" in note for note in assemble(plan, CATALOG).notices) != known
+    assert any("cannot use huge pages" in text for text in assemble(plan, CATALOG).details) != known
     files = {name: file.text for name, file in make_kit(plan, CATALOG).files.items()}
     assert (TUNABLE in files["Dockerfile"].replace('"', "")) == known
     assert "THP_MEM_ALLOC_ENABLE" in files["Dockerfile"]

@@ -61,7 +61,7 @@ def test_details_of_a_plan_are_one_word_until_they_are_asked_for(hpcgen: Command
 def test_notes_that_matter_are_shown_unasked(hpcgen: Command) -> None:
     done = hpcgen("plan", "--site", "workstation", "--stack", "pytorch")
     memory, first, *rest = done.stderr.splitlines()
-    assert memory.startswith("hpcgen: note: kept_memory by default for PyTorch on CPUs: ")
+    assert memory.startswith("hpcgen: note: huge_pages by default for PyTorch on CPUs: ")
     assert first.startswith("hpcgen: note: torch.compile will fail")
     assert rest == ["hpcgen: note: 6 facts of the profile unverified (--notes)"]
 

@@ -64,8 +64,8 @@ def start(words: str, kept: Path, **more: str) -> tuple[dict[str, int], set[str]
         ("--version", 5, 0, 26),
         ("--help", 11, 0, 26),
         ("list sites", 65, 4 * SITES + 4, 80),
-        (f"plan {PLAN}", 201, 47, 120),
-        (f"render {PLAN}", 200, 47, 126),
+        (f"plan {PLAN}", 203, 49, 120),
+        (f"render {PLAN}", 202, 49, 126),
         ("", 57, 0, 75),  # completes a site's name
     ],
 )

@@ -92,8 +92,12 @@ find "$context" -type d -exec touch -d @946684800 {} +
 cat > "$context/Dockerfile" << 'HPCGEN_DOCKERFILE'
 FROM docker.io/library/ubuntu:noble-20260911 AS builder
 
-ENV PATH=/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    PYTHONNOUSERSITE=1
+ENV GLIBC_TUNABLES="glibc.malloc.hugetlb=1" \
+    MALLOC_MMAP_THRESHOLD_=1073741824 \
+    MALLOC_TRIM_THRESHOLD_=4294967296 \
+    PATH=/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    PYTHONNOUSERSITE=1 \
+    THP_MEM_ALLOC_ENABLE=1
 
 # hpcgen: check the base image; distribution: packages
 RUN found=$(ID="" VERSION_ID=""; eval "$(grep -E '^(ID|VERSION_ID)=' /etc/os-release)"; echo \
@@ -120,8 +124,12 @@ COPY files/tests/onnx_provider /opt/onnxruntime/share/provider
 
 FROM docker.io/library/ubuntu:noble-20260911
 
-ENV PATH=/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    PYTHONNOUSERSITE=1
+ENV GLIBC_TUNABLES="glibc.malloc.hugetlb=1" \
+    MALLOC_MMAP_THRESHOLD_=1073741824 \
+    MALLOC_TRIM_THRESHOLD_=4294967296 \
+    PATH=/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    PYTHONNOUSERSITE=1 \
+    THP_MEM_ALLOC_ENABLE=1
 
 # hpcgen: check the base image; distribution: packages; site: mount points for the host's files
 RUN found=$(ID="" VERSION_ID=""; eval "$(grep -E '^(ID|VERSION_ID)=' /etc/os-release)"; echo \
@@ -161,8 +169,8 @@ LABEL org.opencontainers.image.title="onnxruntime for supermuc" \
       io.hpcgen.site="supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="onnxruntime" \
-      io.hpcgen.blocks="ubuntu@24.04 site_trust@1 python@3.12.3 onnxruntime@1.32.0" \
-      io.hpcgen.content="a177fa8f7f8cbfb1df1cadd96a86d95adaab597262413d03edfd589805dea34f" \
+      io.hpcgen.blocks="ubuntu@24.04 site_trust@1 python@3.12.3 onnxruntime@1.32.0 kept_memory@1 huge_pages@1" \
+      io.hpcgen.content="6997341a4a9a3b11f5ed220803a4eebc1bd62e41b8fb9b7e5038568df624d123" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

@@ -126,10 +126,14 @@ FROM docker.io/library/ubuntu:jammy-20260901.2 AS builder
 ENV CC=/usr/bin/gcc-12 \
     CXX=/usr/bin/g++-12 \
     FI_PROVIDER_PATH=/opt/intel_mpi/intel64/libfabric/lib/prov \
+    GLIBC_TUNABLES="glibc.malloc.hugetlb=1" \
     I_MPI_ROOT=/opt/intel_mpi \
     LD_LIBRARY_PATH=/opt/intel_mpi/intel64/lib:/opt/intel_mpi/intel64/lib/release:/opt/intel_mpi/intel64/libfabric/lib:/opt/psm2/lib \
+    MALLOC_MMAP_THRESHOLD_=33554432 \
+    MALLOC_TRIM_THRESHOLD_=4294967296 \
     PATH=/opt/rank_test/bin:/opt/intel_mpi/intel64/bin:/opt/cmake/cmake/data/bin:/opt/bazel/bin:/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    PYTHONNOUSERSITE=1
+    PYTHONNOUSERSITE=1 \
+    THP_MEM_ALLOC_ENABLE=1
 
 # hpcgen: check the base image; distribution: packages
 RUN found=$(ID="" VERSION_ID=""; eval "$(grep -E '^(ID|VERSION_ID)=' /etc/os-release)"; echo \
@@ -258,10 +262,14 @@ RUN mkdir -p /opt/rank_test/bin && \
 FROM docker.io/library/ubuntu:jammy-20260901.2
 
 ENV FI_PROVIDER_PATH=/opt/intel_mpi/intel64/libfabric/lib/prov \
+    GLIBC_TUNABLES="glibc.malloc.hugetlb=1" \
     I_MPI_ROOT=/opt/intel_mpi \
     LD_LIBRARY_PATH=/opt/intel_mpi/intel64/lib:/opt/intel_mpi/intel64/lib/release:/opt/intel_mpi/intel64/libfabric/lib:/opt/psm2/lib \
+    MALLOC_MMAP_THRESHOLD_=33554432 \
+    MALLOC_TRIM_THRESHOLD_=4294967296 \
     PATH=/opt/rank_test/bin:/opt/intel_mpi/intel64/bin:/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    PYTHONNOUSERSITE=1
+    PYTHONNOUSERSITE=1 \
+    THP_MEM_ALLOC_ENABLE=1
 
 # hpcgen: check the base image; distribution: packages; site: mount points for the host's files
 RUN found=$(ID="" VERSION_ID=""; eval "$(grep -E '^(ID|VERSION_ID)=' /etc/os-release)"; echo \
@@ -304,8 +312,8 @@ LABEL org.opencontainers.image.title="tf-horovod for supermuc" \
       io.hpcgen.site="supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="tf-horovod" \
-      io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1 rank_test@1" \
-      io.hpcgen.content="9da4e9d4ca282126b54ecc796d62126eddaf9dd3e692835372faef7312f79e75" \
+      io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1 rank_test@1 kept_memory@1 huge_pages@1" \
+      io.hpcgen.content="73b0c48cf3744fdbc098c49330851932018e55aec6c7aff96d6d1609a4ba9eb1" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

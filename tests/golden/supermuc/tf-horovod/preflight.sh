@@ -99,10 +99,14 @@ container=(
     "$image" --
     /usr/bin/env -u BASH_ENV -u CURL_CA_BUNDLE -u ENV -u LD_PRELOAD -u PYTHONHOME -u PYTHONPATH -u PYTHONSTARTUP -u PYTHONUSERBASE -u REQUESTS_CA_BUNDLE -u SSL_CERT_DIR -u SSL_CERT_FILE -u TMPDIR
     FI_PROVIDER_PATH="$mpi"/libfabric/lib/prov
+    GLIBC_TUNABLES=glibc.malloc.hugetlb=1
     I_MPI_ROOT="$mpi"
     LD_LIBRARY_PATH="$mpi"/lib/release:"$mpi"/lib:"$mpi"/libfabric/lib:/opt/intel_mpi/intel64/lib:/opt/intel_mpi/intel64/lib/release:/opt/intel_mpi/intel64/libfabric/lib:/opt/psm2/lib
+    MALLOC_MMAP_THRESHOLD_=33554432
+    MALLOC_TRIM_THRESHOLD_=4294967296
     PATH=/opt/rank_test/bin:/opt/intel_mpi/intel64/bin:/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     PYTHONNOUSERSITE=1
+    THP_MEM_ALLOC_ENABLE=1
     PWD=/mnt/0
     XDG_CACHE_HOME="${XDG_CACHE_HOME:-/mnt/0/.cache}"
     IPYTHONDIR="${IPYTHONDIR:-/mnt/0/.cache/ipython}"

@@ -74,6 +74,9 @@ check 'python 3.12.3: packages' '' '/opt/python/bin/python -m pip check'
 check 'onnxruntime 1.32.0: version' 1.32.0 '/opt/python/bin/python -c '"'"'import onnxruntime as o; print(o.__version__)'"'"''
 check 'onnxruntime 1.32.0: provider' CPUExecutionProvider '/opt/python/bin/python -c '"'"'import onnxruntime as o; print(*o.get_available_providers())'"'"''
 check 'onnxruntime 1.32.0: model' 'inferences per second' '/opt/python/bin/python /opt/onnxruntime/share/onnx_step.py CPUExecutionProvider'
+check 'kept_memory 1: threshold' 1073741824 'printenv MALLOC_MMAP_THRESHOLD_'
+# shellcheck disable=SC2016 # the shell that runs the test expands it
+check 'huge_pages 1: malloc.hugetlb' 'hugetlb: 0x1' '$(ls /lib*/ld-linux-*.so.* | head -n 1) --list-tunables | grep malloc.hugetlb'
 
 if [ "$mode" = --lines ]; then
     echo 'hpcgen-test: done'

@@ -82,6 +82,9 @@ check 'mpich 4.3.2: launcher' 4.3.2 'mpiexec --version'
 check 'mpich 4.3.2: provider' ch4:ofi mpichversion
 check 'horovod 0.28.1: built for mpi' '' '/opt/python/bin/python -c '"'"'import sys, horovod.tensorflow as hvd; sys.exit(not (hvd.mpi_built()))'"'"''
 check 'rank_test 1: libraries' '' 'test -x /opt/rank_test/bin/rank_test && ldd /opt/rank_test/bin/rank_test | grep '"'"'not found'"'"' | grep -vc '"'"'libcuda.so.1 '"'"' | grep -qx 0'
+check 'kept_memory 1: threshold' 33554432 'printenv MALLOC_MMAP_THRESHOLD_'
+# shellcheck disable=SC2016 # the shell that runs the test expands it
+check 'huge_pages 1: malloc.hugetlb' 'hugetlb: 0x1' '$(ls /lib*/ld-linux-*.so.* | head -n 1) --list-tunables | grep malloc.hugetlb'
 # What calls MPI: the library that the loader finds now, the host's for one, has all that it calls.
 mpi_symbols() { # file
     found=$(ldd -r "$1" 2> /dev/null)

@@ -14,13 +14,14 @@ from msgspec.structs import replace
 
 from hpcgen.api import default_catalog
 from hpcgen.core.model.job import JobRequest
+from hpcgen.planning.memory import DECIDES
 from hpcgen.planning.planner import make_plan
 from hpcgen.plugins.tuning.bench.comparison import NO_DIFFERENCE, compare, over_workloads
 from hpcgen.plugins.tuning.bench.own_program import own_workload
 from hpcgen.plugins.tuning.bench.program import MARK
 from hpcgen.plugins.tuning.bench.rows import rows_of
 from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, outcomes_for, run_rounds, run_variants
-from hpcgen.plugins.tuning.bench.variants import KEEPING, Variant, parse_variants
+from hpcgen.plugins.tuning.bench.variants import KEEPING, Variant, of_memory, parse_variants
 from hpcgen.plugins.tuning.bench.workloads import workload_named
 from hpcgen.plugins.tuning.cli.bench_report import best_so_far, data, report
 from hpcgen.plugins.tuning.measurements.records import Measurement
@@ -60,16 +61,17 @@ def starter(
     return start
 
 
-def test_what_keeps_memory_is_what_the_block_sets() -> None:
+def test_what_keeps_memory_is_what_the_blocks_set() -> None:
     plan = case().job.plan
     environment = assemble(plan, default_catalog()).final.environment
-    assert {name for name in environment if name.startswith("MALLOC_")} == set(KEEPING)
+    assert of_memory(environment) == {name: environment[name] for name in environment if name.startswith(DECIDES)}
+    assert {*KEEPING, "GLIBC_TUNABLES", "THP_MEM_ALLOC_ENABLE"} == of_memory(environment).keys()
 
 
 def test_plain_memory_takes_away_what_the_image_sets_and_the_rows_say_so() -> None:
     """An empty value in its place would be a threshold of 0, with which every piece is mapped anew."""
     plain = case()
-    kept = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
+    kept = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**32), "GLIBC_TUNABLES": "x=1"}
     image = replace(plain, job=replace(plain.job, environment=kept))
     own = {"MALLOC_TRIM_THRESHOLD_": "1"}
     variants = [Variant(), Variant(memory="plain"), Variant(memory="plain", environment=own)]

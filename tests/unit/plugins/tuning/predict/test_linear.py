@@ -233,8 +233,10 @@ def test_structure_is_by_operations_where_they_are_known() -> None:
 def test_the_papers_ratios_come_out_in_their_direction() -> None:
     """XLA costs on the CPU network and pays on the GPU network; nGraph pays."""
     found = fit(PAPERS)
-    for one in (each for each in PAPERS if each.software.compiler and each.baseline):
-        assert one.baseline is not None
+    for one in PAPERS:
+        # Of variables alone where both have the same compiler.
+        if one.baseline is None or one.software.compiler in ("", one.baseline.compiler):
+            continue
         ratio = said(found.compare(one.workload, one.software, one.baseline, one.hardware, 1, 1, None))
         assert ratio.value == pytest.approx(one.value, rel=0.1)
 

@@ -69,8 +69,9 @@ def of_memory(variant: Variant, image: BenchCase | None = None) -> list[Compared
 
 
 @pytest.mark.parametrize("rest", ["run:\n  mpi: false", "memory: measured\nrun:\n  mpi: false\n"])
-def test_plain_memory_becomes_a_word_of_the_stack(tmp_path: Path, rest: str) -> None:
-    found = of_memory(Variant(memory="plain"))
+@pytest.mark.parametrize("huge", [{}, {"GLIBC_TUNABLES": HUGE, "THP_MEM_ALLOC_ENABLE": "1"}])
+def test_plain_memory_becomes_a_word_of_the_stack(tmp_path: Path, rest: str, huge: dict[str, str]) -> None:
+    found = of_memory(Variant(memory="plain"), keeping(**huge))
     entry = stack_entry(found[1], entry_for(found[1], found[0], "2026-11-29"))
     assert entry is not None and entry.words == ["memory: plain"] and "with memory=plain" in entry.note
     path = tmp_path / "mine.yaml"
@@ -83,7 +84,7 @@ def test_plain_memory_becomes_a_word_of_the_stack(tmp_path: Path, rest: str) -> 
 def test_memory_that_somebody_asked_for_is_not_taken_away() -> None:
     image = keeping()
     asked = replace(image.job, plan=planned("pytorch", added=["kept_memory"]))
-    for each in (keeping(GLIBC_TUNABLES=HUGE), replace(image, job=asked)):
+    for each in (keeping(GLIBC_TUNABLES=f"{HUGE}:glibc.malloc.arena_max=1"), replace(image, job=asked)):
         found = of_memory(Variant(memory="plain"), each)
         assert stack_entry(found[1], entry_for(found[1], found[0], "2026-11-29")) is None
 
