@@ -137,11 +137,13 @@ def found_kit(image: ImageReference) -> StoredKit | None:
 
 def _read(image: ImageReference, places: list[str], digest: str = "") -> dict[str, bytes]:
     """Files of an image, as they are read anew or were before; ``digest``: of one in a store, where it is known."""
-    if image.start or Path(image.name).is_dir():
+    if Path(image.name).is_dir():
         return image.read(places)
     from hpcgen.images.remembered import remembered
 
-    return remembered(image, " ".join(places), dict[str, bytes], lambda: image.read(places), digest)
+    # What an image that was started says of itself is no answer for those who do not start it.
+    what = " ".join([*places, "by a start"] if image.start else places)
+    return remembered(image, what, dict[str, bytes], lambda: image.read(places), digest)
 
 
 def with_its_files(kit: StoredKit, image: ImageReference) -> StoredKit:

@@ -175,9 +175,11 @@ def test_the_newest_answers_are_kept(kept: Path, image: ImageReference, monkeypa
     assert len(list(kept.iterdir())) == 3 and asked(image, "4") == [5]
 
 
+@pytest.mark.parametrize("start", [False, True])
 def test_the_second_start_of_an_image_reads_its_variables_alone(
-    kept: Path, image: ImageReference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: bool, kept: Path, image: ImageReference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    image = msgspec.structs.replace(image, start=start)
     root = tmp_path / "root"
     (root / "etc").mkdir(parents=True)
     (root / "etc/os-release").write_text("ID=debian\nVERSION_ID=12\n")
