@@ -24,14 +24,13 @@ from hpcgen.plugins.tuning.bench.networks import (
     bert,
     lstm,
 )
-from hpcgen.plugins.tuning.bench.variants import Variant
+from hpcgen.plugins.tuning.bench.variants import HUGE_PAGES, Variant
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 from hpcgen.plugins.tuning.measurements.records import Precision, Workload
 
 Framework = Literal["pytorch", "tensorflow", "numpy", "own"]
 KEPT = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
-HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "THP_MEM_ALLOC_ENABLE": "1"}
-IMAGE = {**KEPT, **HUGE}
+IMAGE = {**KEPT, **HUGE_PAGES}
 """What images have by default over glibc 2.36 and newer; a test holds that."""
 
 TCMALLOC = {"LD_PRELOAD": "libtcmalloc_minimal.so.4"}

@@ -6,7 +6,7 @@ import getpass
 import gzip
 import os
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
@@ -68,10 +68,8 @@ def with_artifacts(
     if not stored and not options.local_wheels:
         return options
     pins = lock.pins if lock is not None else None
-    assembly = assemble(plan, catalog, pins, content, stored=stored)
-    if options.local_wheels:
-        assembly = with_local_wheels(assembly, watcher.note)
-    return replace(options, quick=_quick(plan, assembly, stored))
+    quick = _quick(plan, assemble(plan, catalog, pins, content, stored=stored), stored, options, watcher.note)
+    return replace(options, quick=quick)
 
 
 def stored_artifacts(
@@ -115,8 +113,18 @@ def stored_artifacts(
     return stored
 
 
-def _quick(plan: Plan, assembly: Assembly, stored: Mapping[str, StoredArtifact]) -> QuickRecipe:
-    """The recipe of an assembly that unpacks what is stored."""
+def _quick(
+    plan: Plan,
+    assembly: Assembly,
+    stored: Mapping[str, StoredArtifact],
+    options: BuildOptions,
+    tell: Callable[[str], None],
+) -> QuickRecipe:
+    """The recipe of an assembly that unpacks what is stored, and takes packages of this machine's folders if asked to;
+    ``tell`` is told which.
+    """
+    if options.local_wheels:
+        assembly = with_local_wheels(assembly, tell)
     written = format_for(plan.format).recipe(plan, assembly)
     facts, text = recipe_facts(written, assembly), str(written.text)
     return QuickRecipe(
@@ -164,10 +172,10 @@ def _compiled(asked: _Asked, keyed: KeyedBlock, stored: Mapping[str, StoredArtif
     alone = artifact_plan(plan, keyed)
     used = {name: each for name, each in stored.items() if name in keyed.needs}
     pins = lock.pins if lock is not None else None
-    assembly = artifact_assembly(alone, plan, catalog, pins, used)
-    if options.local_wheels:
-        assembly = with_local_wheels(assembly, lambda _: None)
-    quick = _quick(alone, assembly, used) if used or options.local_wheels else None
+    quick = None
+    if used or options.local_wheels:
+        # What is taken of this machine's folders is told for the whole image.
+        quick = _quick(alone, artifact_assembly(alone, plan, catalog, pins, used), used, options, lambda _: None)
     with scratch_folder("hpcgen-artifact-") as folder:
         store_kit(
             folder / "kit", kit_of(alone, catalog, artifact_assembly(alone, plan, catalog, pins, {}), lock).all_files

@@ -22,7 +22,7 @@ _MEMORY = ("measured", "plain")
 KEEPING = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
 """The variables of the block kept_memory, which ``memory=plain`` takes away."""
 
-_HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "THP_MEM_ALLOC_ENABLE": "1"}
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "THP_MEM_ALLOC_ENABLE": "1"}
 """Those of the block huge_pages, which it takes away as well."""
 
 _LAYOUT = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
@@ -33,7 +33,7 @@ def of_memory(known: Mapping[str, str]) -> dict[str, str]:
     """Of an image's variables those by which it keeps memory, and in huge pages; none unless it keeps it."""
     if not any(name in known for name in KEEPING):
         return {}
-    return {name: value for name, value in known.items() if name in KEEPING or _HUGE.get(name) == value}
+    return {name: value for name, value in known.items() if name in KEEPING or HUGE_PAGES.get(name) == value}
 
 
 class Variant(Record, frozen=True):

@@ -19,7 +19,7 @@ from hpcgen.plugins.tuning.bench.running import (
     job_of,
     layout_of,
 )
-from hpcgen.plugins.tuning.bench.variants import KEEPING, Variant, variant_of
+from hpcgen.plugins.tuning.bench.variants import HUGE_PAGES, KEEPING, Variant, variant_of
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
 from hpcgen.plugins.tuning.measurements.records import Kind
 
@@ -57,7 +57,7 @@ class Axis(msgspec.Struct, frozen=True):
 _KEEP = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184"
 """Memory that is freed stays with the process: without it, each step's large tensors are mapped and cleared anew."""
 
-_HUGE = "glibc.malloc.hugetlb=1"
+_HUGE = HUGE_PAGES["GLIBC_TUNABLES"]
 _MALLOC = "env.GLIBC_TUNABLES"
 _FFT, _LAST, _FREEZING = "env.HPCGEN_FFT_WORKERS", "env.HPCGEN_CHANNELS_LAST", "env.TORCHINDUCTOR_FREEZING"
 _SWITCHES = "hpcgen_settings"
