@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from hpcgen.backends.engines import Engine, engine_for
 from hpcgen.backends.engines.base import NO_IMAGE
@@ -72,8 +73,14 @@ def _program(name: str, program: str, whose: str) -> str:
     return traced(fill("program", program=sh(program), message=sh(message)).rstrip(), Subject("program", program))
 
 
-def image_part(plan: Plan, how: Start, name: str, image: str | None, named: bool) -> str:
-    """Which image is meant, and whether it is there."""
+def image_part(
+    plan: Plan, how: Start, name: str, image: str | None, named: bool, *, asked: Literal["", "before", "by caller"] = ""
+) -> str:
+    """Which image is meant, and whether it is there.
+
+    ``asked``: the engine, which takes a while to answer, was asked ``before`` the script was written for this start, or
+    is asked ``by caller`` where the script has words beside the image's.
+    """
     directory = plan.site.containers.image_directory
     images = _images(how.engine, plan, FOLDER if directory is None else directory)
     if image is not None:
@@ -86,6 +93,8 @@ def image_part(plan: Plan, how: Start, name: str, image: str | None, named: bool
     missing, told = how.engine.missing_image(named)
     if told == NO_IMAGE and image is None:
         told += ": make it with build.sh, or set HPCGEN_IMAGE"
+    if not how.engine.image_is_file and asked:
+        missing = "" if asked == "before" else f'[ "$#" -le 1 ] && {missing}' * bool(missing)
     text += fill("image_missing", file_name=name, missing=missing, told=told) if missing else ""
     return traced(text, Subject("image"))
 

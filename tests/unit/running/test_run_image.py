@@ -21,7 +21,7 @@ from hpcgen.core.model.record import ImageKindName
 from hpcgen.core.model.site import SiteEngine
 from hpcgen.images.reference import parse_image
 from hpcgen.running.host_side import laid_out
-from hpcgen.running.image_job import ImageJob, batch_script, choose_engine, direct_script, plan_for_image
+from hpcgen.running.image_job import ImageJob, batch_script, checks, choose_engine, direct_script, plan_for_image
 from hpcgen.running.verify.node import engine_script
 from tests.conftest import GOLDEN
 from tests.unit.launch.test_launch import IMAGE, make_plan, site
@@ -199,4 +199,25 @@ def test_ch_run_is_told_the_user_where_nothing_sets_one(tmp_path: Path) -> None:
 def test_a_name_in_a_store_is_not_looked_for_as_a_file(tmp_path: Path) -> None:
     plan = make_plan("workstation", engine="charliecloud")
     assert " demo:1 -- " in start_here(plan, tmp_path, "ch-image", "demo:1")
-    assert "image inspect demo:1" not in start_here(make_plan("workstation"), tmp_path, "docker", "demo:1")
+
+
+def test_the_engine_is_asked_once_whether_it_has_the_image(tmp_path: Path) -> None:
+    """Each question takes some 0.08 s; hpcgen has asked before it writes a script for a start right here."""
+    job = ImageJob(make_plan("workstation"), IMAGE, "demo:1", "docker")
+    (tmp_path / "docker").write_text('#!/bin/sh\necho "$@" >> calls\n')
+    (tmp_path / "docker").chmod(0o755)
+    (tmp_path / "preflight.sh").write_text(checks(job))
+    # The machine of this profile is elsewhere.
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HPCGEN_PREFLIGHT": "warn"}
+
+    def asked(script: str, *words: str) -> int:
+        (tmp_path / "calls").write_text("")
+        subprocess.run(["bash", script, *words], cwd=tmp_path, env=env, capture_output=True)
+        return (tmp_path / "calls").read_text().count("image inspect demo:1")
+
+    (tmp_path / "here.sh").write_text(direct_script(job, "preflight.sh"))
+    assert asked("here.sh") == 0 and "run " in (tmp_path / "calls").read_text()
+    name, text = batch_script(job, "preflight.sh")
+    (tmp_path / name).write_text(text)
+    assert asked(name) == 1
+    assert asked("preflight.sh", "demo:1") == 1

@@ -18,7 +18,7 @@ command -v docker > /dev/null || { echo 'preflight.sh: docker is not on PATH; it
 [ "${HPCGEN_PREFLIGHT:-1}" != 0 ] || exit 0
 HPCGEN_IMAGE=${1:-${HPCGEN_IMAGE:-}}
 image=${HPCGEN_IMAGE:-tf-horovod:workstation}
-if ! docker image inspect "$image" > /dev/null 2>&1; then
+if [ "$#" -le 1 ] && ! docker image inspect "$image" > /dev/null 2>&1; then
     echo "preflight.sh: there is no image $image: make it with build.sh, or set HPCGEN_IMAGE" >&2
     exit 66
 fi
