@@ -162,7 +162,7 @@ class PythonPackages(Block):
             gpu_vendors=tuple(vendors),
             caches=(*of_packages(names), *of_gpus(vendors)),
             licences=LICENCES if carrying and "nvidia" in vendors else (),
-            kmp=not names.isdisjoint(("intel-openmp", "intel-tensorflow")),
+            kmp=not names.isdisjoint(("intel-openmp", "intel-tensorflow", "mkl")),
         )
 
     def notices(self, ctx: Context) -> list[str]:

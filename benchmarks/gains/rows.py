@@ -128,6 +128,13 @@ ROWS = {row.name: row for row in _rows()}
 MEMORY = {"kept": Way(KEPT), "huge": Way(IMAGE), "tcmalloc": Way(TCMALLOC)}
 """What is compared where the question is how memory is allocated (``--memory``)."""
 
+OPENMP = {
+    "active": Way({**IMAGE, "OMP_WAIT_POLICY": "active"}),
+    "passive": Way({**IMAGE, "OMP_WAIT_POLICY": "passive"}),
+    "bound": Way({**IMAGE, "OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}),
+}
+"""What is compared where the question is how threads wait and where they run (``--openmp``)."""
+
 
 def request_of(row: Row, way: Way, threads: int) -> str:
     """What the program of ``hpcgen bench`` is asked for."""

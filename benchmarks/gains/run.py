@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
-from rows import CHOSEN, DEFAULT, EXPERT, IMAGE, MEMORY, PLAIN, ROWS, Row, Way, program_of, request_of
+from rows import CHOSEN, DEFAULT, EXPERT, IMAGE, MEMORY, OPENMP, PLAIN, ROWS, Row, Way, program_of, request_of
 from workers import Measured, Start, measure
 
 from hpcgen.backends.hardware.microarchitecture import compiler_flags
@@ -49,8 +49,9 @@ class Machine(msgspec.Struct, frozen=True):
 
 def ways_of(row: Row, asked: argparse.Namespace) -> dict[str, Way]:
     """The variants of a row, the plain one first."""
-    if asked.memory:
-        return {PLAIN: Way(), **MEMORY}
+    if asked.memory or asked.openmp:
+        more = {DEFAULT: Way(IMAGE), **OPENMP} if asked.openmp else MEMORY
+        return {PLAIN: Way(), **more}
     ways = {PLAIN: Way(), DEFAULT: Way(IMAGE), **row.ways}
     if row.framework == OWN:
         return {PLAIN: Way(flags="-O2"), DEFAULT: Way(flags="-O3 TARGET"), **row.ways}
@@ -247,6 +248,7 @@ def _arguments() -> argparse.Namespace:
         "--processor", action="store_true", help="compare processor time; with --threads 1 on a busy machine"
     )
     parser.add_argument("--memory", action="store_true", help="compare ways of allocating memory instead")
+    parser.add_argument("--openmp", action="store_true", help="compare how threads of OpenMP wait and where they run")
     parser.add_argument("--bf16", action="store_true", help="bfloat16 beside it, which gives other results")
     parser.add_argument("--rows", type=Path, help="add the ratios to this file of measurements")
     parser.add_argument("--json", type=Path, help="write all turns here")

@@ -64,7 +64,17 @@ class Worker:
         self.ready = msgspec.convert(self._answer(READY_S), Ready)
 
     def turn(self, steps: int) -> Turn:
-        """Compute so many steps."""
+        """Compute so many steps.
+
+        Between turns the process is stopped: threads that wait in a loop would take the processors of the others.
+        """
+        os.killpg(self.process.pid, signal.SIGCONT)
+        try:
+            return self._turned(steps)
+        finally:
+            os.killpg(self.process.pid, signal.SIGSTOP)
+
+    def _turned(self, steps: int) -> Turn:
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(f"{steps}\n".encode())
@@ -96,6 +106,7 @@ class Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
+        os.killpg(self.process.pid, signal.SIGCONT)
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
                 stream.close()

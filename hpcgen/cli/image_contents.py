@@ -109,6 +109,8 @@ def _software(facts: ImageFacts) -> Iterator[Row]:
     for framework in facts.frameworks:
         built = f" {framework.built_with.value}" if framework.built_with is not None else ""
         yield "framework", f"{_release(framework)}, for {framework.variant or 'unknown'}{built}", _by(framework)
+    for each in facts.openmp:
+        yield "OpenMP", _release(each), _by(each)
     for each in facts.compilers:
         yield "compiler", _release(each), _by(each)
     for each in facts.jupyter:

@@ -105,7 +105,9 @@ def _add_base(found: SeenBlocks, facts: ImageFacts) -> None:
     elif system.c_library is not None and (version := _of(system.c_library)):
         values["glibc"] = version
     release = system.release.value if system.release is not None else UNKNOWN
-    found.add(PlannedBlock(name=name, version=release, provides=["base"]), row=Release(values=values))
+    # Which of them a program loads is not known before it runs.
+    kmp = any(each.name in ("libomp", "libiomp5") for each in facts.openmp)
+    found.add(PlannedBlock(name=name, version=release, provides=["base"], kmp=kmp), row=Release(values=values))
     if any(each.name == "rdma-core" for each in facts.fabric.libraries):
         found.packages.append(LIBIBVERBS)
 

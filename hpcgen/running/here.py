@@ -23,6 +23,7 @@ from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.launch.preflight import STATUS as PREFLIGHT_FAILED
 from hpcgen.launch.start import start
 from hpcgen.running.image_job import ImageJob, checks, direct_script
+from hpcgen.running.shared_cpus import shared_cpus_note, sharing_cpus
 
 BROKEN_PIPE = (-signal.SIGPIPE, 128 + signal.SIGPIPE)
 
@@ -55,12 +56,13 @@ def notes(job: ImageJob, environ: Mapping[str, str]) -> list[str]:
     """
     plan = job.plan
     allocates = _allocates(job)
+    shared = filter(None, [shared_cpus_note(job, environ)])
     if not scheduler_for(plan.site.scheduler).takes_jobs or allocation(environ):
-        return []
+        return [*shared]
     if allocates:
         return [f"not in an allocation of {plan.site.name}: {allocates} requests one itself"]
     require_nodes(job, environ, "hpcgen submit, or hpcgen run")
-    return [f"not in an allocation of {plan.site.name}: it starts on this machine, which all users may share"]
+    return [f"not in an allocation of {plan.site.name}: it starts on this machine, which all users may share", *shared]
 
 
 def require_nodes(job: ImageJob, environ: Mapping[str, str], what: str) -> None:
@@ -133,7 +135,7 @@ def run_here(job: ImageJob, output: IO[str] | None = None) -> int:
     bash = require_program("bash", "start a job", "install bash")
     with tempfile.TemporaryDirectory(prefix="hpcgen-run-") as folder:
         script = Path(folder, "run.sh")
-        script.write_text(direct_script(job, PREFLIGHT), "utf-8")
+        script.write_text(direct_script(sharing_cpus(job), PREFLIGHT), "utf-8")
         # Its signature was checked just now, which reads all of it.
         Path(folder, PREFLIGHT).write_text(checks(replace(job, sha256="")), "utf-8")
         # In this process's own group: Ctrl-C reaches the launcher too, and programs can read from the terminal.

@@ -141,7 +141,7 @@ class ImageFacts(msgspec.Struct, frozen=True):
     """All that was read of one image.
 
     ``unread``: what was there and could not be read, or was too large, in words. ``pmi``: libraries through which ranks
-    can be told of each other. ``folders``: the largest, which overlap.
+    can be told of each other. ``openmp``: its runtimes. ``folders``: the largest, which overlap.
     """
 
     system: ImageSystem
@@ -150,6 +150,7 @@ class ImageFacts(msgspec.Struct, frozen=True):
     pmi: list[ImageSoftware] = []
     fabric: ImageFabric = ImageFabric()
     gpu: ImageGpu = ImageGpu()
+    openmp: list[ImageSoftware] = []
     python: list[ImageSoftware] = []
     frameworks: list[ImageFramework] = []
     compilers: list[ImageSoftware] = []

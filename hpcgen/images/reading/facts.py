@@ -9,7 +9,7 @@ from hpcgen.core.errors import HpcgenError, InputError
 from hpcgen.core.model.image_facts import ImageFacts, ImagePackage
 from hpcgen.core.support.file_formats import IMAGE_FACTS
 from hpcgen.images.packages import DATABASE_BYTES, RECORD, SYSTEM_RECORDS, named_record, recorded_packages
-from hpcgen.images.reading import fabric, gpu, mpi, programs, python, settings, system
+from hpcgen.images.reading import fabric, gpu, mpi, openmp, programs, python, settings, system
 from hpcgen.images.reading.files import Look, SeenImage, bytes_of, viewed
 from hpcgen.images.reading.owners import Owners
 from hpcgen.images.reference import ImageReference
@@ -26,6 +26,7 @@ LOOKS = (
     *mpi.LOOKS,
     *fabric.LOOKS,
     *gpu.LOOKS,
+    *openmp.LOOKS,
     *python.LOOKS,
     *programs.LOOKS,
 )
@@ -81,6 +82,7 @@ def image_facts(image: ImageReference) -> ImageFacts:
         pmi=mpi.pmi_facts(view, owners),
         fabric=fabric.fabric_facts(view, owners),
         gpu=gpu.gpu_facts(view, owners),
+        openmp=openmp.openmp_facts(view, owners),
         python=python.python_facts(view),
         frameworks=python.framework_facts(view, owners),
         compilers=programs.compiler_facts(view, owners),

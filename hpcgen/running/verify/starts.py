@@ -12,6 +12,7 @@ import msgspec
 from hpcgen.core.support.processes import require_program, stream
 from hpcgen.launch.environment import output_variables
 from hpcgen.running.image_job import ImageJob, direct_script
+from hpcgen.running.shared_cpus import sharing_cpus
 
 ADDING = tuple(
     f"{name}{what}" for name in ("APPTAINER", "SINGULARITY") for what in ("ENV_", "_BIND", "_MOUNT", "_ENV", "_OVERLAY")
@@ -82,7 +83,7 @@ def start_job(
     ``timeout_s``, ``on_line``, ``folder``: as for :func:`start_script`.
     """
     left_out = [name for name in os.environ if name.startswith(ADDING)] if job.sealed else []
-    return start_script(direct_script(job), timeout_s, on_line, folder=folder, left_out=left_out)
+    return start_script(direct_script(sharing_cpus(job)), timeout_s, on_line, folder=folder, left_out=left_out)
 
 
 def with_layout(

@@ -110,6 +110,11 @@ TREE: dict[str, bytes | str] = {
     f"{SITE}/nvidia_cudnn_cu12-9.1.0.70.dist-info/METADATA": b"",
     f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9": library("libcudnn.so.9"),
     f"{SITE}/nvidia/nccl/lib/libnccl.so.2": library("libnccl.so.2", b"\0NCCL version 2.21.5+cuda12.4\0"),
+    f"{SITE}/torch/lib/libgomp-24e2ab19.so.1.0.0": library("libgomp-24e2ab19.so.1.0.0"),
+    "opt/conda/conda-meta/llvm-openmp-18.1.8-0.json": b'{"name": "llvm-openmp", "version": "18.1.8"}',
+    "opt/conda/lib/libomp.so": library("libomp.so"),
+    "opt/conda/lib/libgomp.so.1": "libomp.so",
+    "opt/conda/lib/libgomposite.so": library("libgomposite.so"),
     "opt/plugin/lib/libnccl-net.so": library("libnccl-net.so"),
     "usr/local/cuda-12.4/compat/libcuda.so.550.54.15": b"",
     "usr/local/cuda-12.4/lib64/libcudart.so.12.4.127": b"",
@@ -157,6 +162,7 @@ def test_every_kind_of_image_says_the_same(kind: str, tree: Path, tmp_path: Path
         "mpi",
         "fabric",
         "gpu",
+        "openmp",
         "python",
         "frameworks",
         "compilers",
@@ -258,6 +264,10 @@ def test_python_frameworks_compilers_and_jupyter_are_told(tree: Path) -> None:
     assert torch.built_with == Shown("12.4", f"/{SITE}/torch/version.py")
     assert [(each.name, each.version.value) for each in facts.compilers if each.version] == [("gcc", "12.2.0")]
     assert [each.name for each in facts.jupyter] == ["kernel ir"]
+    assert [(each.name, each.file, each.version.value if each.version else "") for each in facts.openmp] == [
+        ("libgomp", f"/{SITE}/torch/lib/libgomp-24e2ab19.so.1.0.0", ""),
+        ("libomp", "/opt/conda/lib/libomp.so", "18.1.8"),
+    ]
 
 
 def test_a_package_that_points_to_a_compiler_does_not_say_its_release(tmp_path: Path) -> None:

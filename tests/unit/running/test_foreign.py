@@ -59,6 +59,20 @@ def test_it_is_started_by_what_was_read_of_it(image: ImageReference) -> None:
         job.need_command()
 
 
+def test_the_sites_openmp_settings_reach_images_whose_openmp_reads_them(image: ImageReference) -> None:
+    place = Path(image.name) / "usr/lib"
+    place.mkdir(parents=True)
+    (place / "os-release").write_text("ID=debian\nVERSION_ID=12\n")
+    (place / "libgomp.so.1").write_bytes(b"\x7fELF")
+
+    def script() -> str:
+        return direct_script(plan_for_image(image, default_catalog(), site=supermuc(), elsewhere=True))
+
+    assert "KMP_" not in script()
+    (place / "libiomp5.so").write_bytes(b"\x7fELF")
+    assert "export KMP_BLOCKTIME=0\n" in script()
+
+
 def test_a_damaged_kit_makes_no_image_a_strangers(image: ImageReference) -> None:
     kit = Path(image.name) / "opt/hpcgen/kit"
     kit.mkdir(parents=True)
