@@ -83,11 +83,14 @@ def _one_mpi(plan: Plan, mpi: PlannedBlock, folders: Sequence[str]) -> list[str]
     # A file that came with an MPI may load it: in a wheel, or in a folder that was copied as it is.
     bundles = ["/site-packages/.* loads .*/site-packages/"]
     bundles += [f"^{re.escape(place)}/.* loads {re.escape(place)}/" for place in places]
+    # Programs of the distribution's packages count, too, but for those of somebody else's image, and where the user
+    # wants them all the same.
+    packaged = ["/usr/bin"] if plan.base is None and not plan.overruled else []
     return _fill(
         "one_mpi",
         name=sh(f"{mpi.label}: one MPI"),
         own=f"/opt/{mpi.name}",
-        folders=command(*folders, *places),
+        folders=command(*folders, *places, *packaged),
         programs=command(*own_programs(plan)),
         bundles=sh("|".join(bundles)),
         most=str(_MOST),

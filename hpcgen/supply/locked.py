@@ -16,7 +16,7 @@ from hpcgen.core.model.lock import Lock
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.quoting import command
 from hpcgen.kit.lockfile.lock import for_build
-from hpcgen.planning.contract.verdict import hold_chosen, was_overruled
+from hpcgen.planning.contract.verdict import hold_chosen
 from hpcgen.planning.planner import in_format
 from hpcgen.recipe.formats import format_for
 from hpcgen.supply.bundle.own_collections import bundled_tree
@@ -65,7 +65,7 @@ def locked_plan(
         catalog.copied.places.append(partial(bundled_tree, bundle))
     else:
         look_for_copied(catalog, lock, file)
-    allow = allow_unsupported or was_overruled(lock.plan)
+    allow = allow_unsupported or lock.plan.overruled
     held = hold_chosen(lock.plan, catalog, lock.pins.wheels, allow_unsupported=allow)
     words = ["hpcgen", *before, "render", *(["--locked", LOCK] if bundle is None else ["--bundle", "BUNDLE"])]
     plan = for_build(lock, bundled=bundle is not None)

@@ -40,17 +40,21 @@ class Image:
             self.root / path, text, *libraries, *(f"-Wl,-rpath,{each.parent}" for each in libraries), *found
         )
 
-    def tested(self, copied: str = "", starts: str = "true") -> list[str]:
-        """The lines of the test about one MPI, at the end of a build of a stack that copies a folder."""
+    def tested(self, copied: str = "", starts: str = "true", asked: str = "") -> list[str]:
+        """The lines of the test about one MPI, at the end of a build of a stack that copies a folder.
+
+        ``asked``: a further word of the command that requested it.
+        """
         plan = read_kit(GOLDEN / "workstation" / "mpi-hello").plan
+        plan = replace(plan, command=f"{plan.command} {asked}")
         stack = replace(plan.stack, run=replace(plan.stack.run, command=[starts]))
         stack = replace(stack, copy=[Copied(from_=".", to=copied)]) if copied else stack
         text = selftest_script(replace(plan, stack=stack), [], ["/opt/mpich", "/opt/tool", "/opt/python"])
         for folder in ("/opt", "/usr", "/lib"):
             text = text.replace(f" {folder}", f" {self.root}{folder}").replace(f"^{folder}", f"^{self.root}{folder}")
         text = text.replace("find / ", f"find {self.root} ")
-        for folder in ("opt/python", "usr", "lib"):
-            (self.root / folder).mkdir(exist_ok=True)
+        for folder in ("opt/python", "usr/bin", "lib"):
+            (self.root / folder).mkdir(exist_ok=True, parents=True)
         env = {**os.environ, "LD_LIBRARY_PATH": f"{self.root}/opt/mpich/lib:{self.root}/usr/lib"}
         done = subprocess.run(["/bin/sh", "-s", "--", "--build"], input=text, env=env, capture_output=True, text=True)
         assert done.stderr == ""
@@ -82,6 +86,16 @@ def test_a_library_of_the_same_name_counts_only_where_it_is_loaded(image: Image)
     assert image.tested()[0] == f"ok       mpich 4.3.2: one MPI: {told}"
     image.program("opt/tool/bin/fixed", CALLS, second)
     assert "/opt/tool/bin/fixed loads /usr/lib/libmpi.so.12, a second MPI" in image.tested()[0]
+
+
+def test_a_package_whose_program_loads_a_second_mpi_ends_the_build_unless_it_is_wanted(image: Image) -> None:
+    # As programs in Fortran do, by the library of their bindings alone.
+    bindings = image.library("usr/lib/libmpi_mpifh.so.40", USES, image.library("usr/lib/libmpi.so.40", MPI))
+    image.program("usr/bin/abinit", OPENS, bindings)
+    (line, *_) = image.tested()
+    assert line.startswith("FAILED") and "/usr/bin/abinit loads /usr/lib/libmpi.so.40, a second MPI" in line
+    (line, *_) = image.tested(asked="--allow-unsupported")
+    assert line.startswith("ok")
 
 
 def test_a_wheel_with_an_mpi_for_its_own_files_is_a_note(image: Image) -> None:

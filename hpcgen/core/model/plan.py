@@ -352,6 +352,11 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
         return list(dict.fromkeys(block.cpu_collectives for block in self.blocks if block.cpu_collectives))
 
     @property
+    def overruled(self) -> bool:
+        """Whether it was requested although it breaks the contract."""
+        return "--allow-unsupported" in self.command.split()
+
+    @property
     def in_image(self) -> list[PlannedBlock]:
         """All blocks of the image: those of the one that it extends, too."""
         return [*(self.extends.blocks if self.extends is not None else []), *self.blocks]

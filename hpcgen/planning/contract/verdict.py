@@ -234,11 +234,6 @@ def hold_brought(
         return []
     case = case_of(plan, catalog)
     checks = [*second_mpi.brought(case, chains), *conda.mpi(case, chosen)]
-    if not was_overruled(plan):
+    if not plan.overruled:
         Problems(problems_of(checks, lambda path: None)).raise_as(PolicyError)
     return findings_of(checks)
-
-
-def was_overruled(plan: Plan) -> bool:
-    """Whether the plan was requested although it breaks the contract."""
-    return "--allow-unsupported" in plan.command.split()

@@ -140,7 +140,7 @@ if [ "$mode" = --build ]; then
         sed 's|.*/||; s|\(\.so\.[0-9]*\).*|\1|' "$scratch/others" | sort -u > "$scratch/names"
         for _ in 1 2 3 4 5 6; do
             find /usr /lib /opt -xdev -type f -name '*.so*' -exec grep -lFf "$scratch/names" {} + |
-                sed 's|.*/||; s|\.so.*|.so|' | grep -v '^libmpi' | sort -u - "$scratch/names" > "$scratch/more"
+                sed 's|.*/||; s|\.so.*|.so|' | grep -vxE 'libmpi(ch)?\.so' | sort -u - "$scratch/names" > "$scratch/more"
             ! cmp -s "$scratch/names" "$scratch/more" || break
             mv "$scratch/more" "$scratch/names"
         done

@@ -26,7 +26,7 @@ from hpcgen.core.support.hashing import file_sha256
 from hpcgen.core.support.leftovers import scratch_folder
 from hpcgen.core.support.places import recorded
 from hpcgen.kit.lockfile.lock import parse_lock, sealed_text
-from hpcgen.planning.contract.verdict import hold_brought, hold_chosen, was_overruled
+from hpcgen.planning.contract.verdict import hold_brought, hold_chosen
 from hpcgen.planning.findings import UNSOLVED
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import format_for
@@ -98,7 +98,7 @@ def make_lock(
         with problems.caught():
             spack = pinned_spack(plan, loose, pinned, layout, old if "packages" in kept else None, say)
         problems.raise_as(FetchError)
-        warnings = hold_chosen(plan, catalog, wheels, allow_unsupported=was_overruled(plan))
+        warnings = hold_chosen(plan, catalog, wheels, allow_unsupported=plan.overruled)
         for each in [*warnings, *hold_brought(plan, catalog, found.chains, conda)]:
             say(f"warning: {each}")
         pins = Pins(

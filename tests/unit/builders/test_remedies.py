@@ -121,6 +121,15 @@ def test_the_block_the_image_and_the_site_are_named_where_they_are_known() -> No
     assert "`hpcgen test hello.sif --site lumi-g`" in (explain(failed, "apptainer", 1, about) or ("", ""))[1]
 
 
+def test_a_second_mpi_is_named_with_the_program_that_loads_it() -> None:
+    lines = [
+        "FAILED   mpich 5.0.2: one MPI: /usr/bin/abinit loads /usr/lib/libmpi.so.40.30.4, a second MPI",
+        "6 passed, 1 failed, 0 skipped",
+    ]
+    cause, remedy = explain(lines, "podman", 1) or ("", "")
+    assert "/usr/bin/abinit" in cause and "/usr/lib/libmpi.so.40.30.4" in cause and "hpcgen lock" in remedy
+
+
 def test_a_pattern_of_one_engine_alone_is_not_used_for_others() -> None:
     line = ["/bin/sh: 0: Illegal option --"]
     assert explain(line, "ch-image") is not None

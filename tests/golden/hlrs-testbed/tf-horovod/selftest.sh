@@ -127,7 +127,7 @@ if [ "$mode" = --build ]; then
         sed 's|.*/||; s|\(\.so\.[0-9]*\).*|\1|' "$scratch/others" | sort -u > "$scratch/names"
         for _ in 1 2 3 4 5 6; do
             find /usr /lib /opt -xdev -type f -name '*.so*' -exec grep -lFf "$scratch/names" {} + |
-                sed 's|.*/||; s|\.so.*|.so|' | grep -v '^libmpi' | sort -u - "$scratch/names" > "$scratch/more"
+                sed 's|.*/||; s|\.so.*|.so|' | grep -vxE 'libmpi(ch)?\.so' | sort -u - "$scratch/names" > "$scratch/more"
             ! cmp -s "$scratch/names" "$scratch/more" || break
             mv "$scratch/more" "$scratch/names"
         done
@@ -136,7 +136,7 @@ if [ "$mode" = --build ]; then
             for program in ; do
                 printf '%s\n' "$program"
             done
-            find /opt/cuda/bin/ptxas /opt/cuda/nvvm/libdevice /opt/cuda/targets/x86_64-linux/lib /opt/cudnn/lib /opt/horovod /opt/libfabric /opt/mpich /opt/nccl/lib /opt/python /opt/rank_test -xdev -path /opt/mpich -prune -o -type f \( -perm -100 -o -name '*.so*' \) \
+            find /opt/cuda/bin/ptxas /opt/cuda/nvvm/libdevice /opt/cuda/targets/x86_64-linux/lib /opt/cudnn/lib /opt/horovod /opt/libfabric /opt/mpich /opt/nccl/lib /opt/python /opt/rank_test /usr/bin -xdev -path /opt/mpich -prune -o -type f \( -perm -100 -o -name '*.so*' \) \
                 -exec grep -lFf "$scratch/names" {} +
         } | grep . > "$scratch/users"
         head -n 200 "$scratch/users" | while read -r file; do

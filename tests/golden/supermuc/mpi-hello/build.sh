@@ -234,7 +234,7 @@ LABEL org.opencontainers.image.title="mpi-hello for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="mpi-hello" \
       io.hpcgen.blocks="ubuntu@24.04 site_trust@1 gnu@13.3.0 psm2@12.0.1 intel_mpi@2019.6.166 rank_test@1" \
-      io.hpcgen.content="5986bffce4aa3df3d1f98de83ddfcf96689bbaa8dbfadc791bb467c82a0224ef" \
+      io.hpcgen.content="68d52987b263d47ee0e32057e6858cde19c8e2a175496ea5835413bb81c0be29" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

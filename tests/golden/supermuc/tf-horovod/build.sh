@@ -313,7 +313,7 @@ LABEL org.opencontainers.image.title="tf-horovod for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="tf-horovod" \
       io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1 rank_test@1 kept_memory@1 huge_pages@1" \
-      io.hpcgen.content="73b0c48cf3744fdbc098c49330851932018e55aec6c7aff96d6d1609a4ba9eb1" \
+      io.hpcgen.content="e198a8644ce7f9200eaee927b0c65ad4842fafc5d7ace470e37da2717617f954" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 
