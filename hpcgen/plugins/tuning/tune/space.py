@@ -44,6 +44,7 @@ class Axis(msgspec.Struct, frozen=True):
     frameworks, kinds: for which; all kinds without any.
     architecture: of the CPUs for which it means something; "" for all.
     readers: by which of these libraries it is read, as the programs tell them; by any program without.
+    own: it may mean something to a user's own program, too: to :data:`ANY`, or where the image has this block.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Axis(msgspec.Struct, frozen=True):
     kinds: tuple[Kind, ...] = ()
     architecture: str = ""
     readers: tuple[str, ...] = ()
+    own: str = ""
 
 
 _KEEP = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184"
@@ -60,8 +62,8 @@ _KEEP = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184"
 _HUGE = HUGE_PAGES["GLIBC_TUNABLES"]
 _MALLOC = "env.GLIBC_TUNABLES"
 _FFT, _LAST, _FREEZING = "env.HPCGEN_FFT_WORKERS", "env.HPCGEN_CHANNELS_LAST", "env.TORCHINDUCTOR_FREEZING"
-_SWITCHES = "hpcgen_settings"
-"""The block whose module reads HPCGEN_… in a user's own program; hpcgen's programs read these by themselves."""
+ANY, _SWITCHES = "any", "hpcgen_settings"
+"""The block's module reads HPCGEN_… in a user's own program; hpcgen's programs read these by themselves."""
 
 _ANY_OPENMP = ("libgomp", "libiomp5", "libomp")
 _INTEL_OPENMP = ("libiomp5", "libomp")
@@ -71,20 +73,20 @@ AXES = (
     Axis("compiler", ("torch.compile",), ("pytorch",), _NETWORKS),
     Axis("compiler", ("xla",), ("tensorflow",), _NETWORKS),
     Axis("allocator", ("tcmalloc", "jemalloc"), (*_LEARNT, "jax", "numpy")),
-    Axis("memory", ("plain",), (*_LEARNT, "jax", "numpy"), readers=("glibc",)),
-    Axis(_MALLOC, (_KEEP,), (*_LEARNT, "jax", "numpy"), readers=("glibc",)),
-    Axis(_MALLOC, (_HUGE, f"{_HUGE}:{_KEEP}"), (*_LEARNT, "jax", "numpy"), readers=("glibc-hugetlb",)),
-    Axis(_FFT, ("all",), ("numpy",), readers=("scipy.fft",)),
-    Axis(_LAST, ("1",), ("pytorch",), _NETWORKS, readers=("channels_last",)),
+    Axis("memory", ("plain",), (*_LEARNT, "jax", "numpy"), readers=("glibc",), own=ANY),
+    Axis(_MALLOC, (_KEEP,), (*_LEARNT, "jax", "numpy"), readers=("glibc",), own=ANY),
+    Axis(_MALLOC, (_HUGE, f"{_HUGE}:{_KEEP}"), (*_LEARNT, "jax", "numpy"), readers=("glibc-hugetlb",), own=ANY),
+    Axis(_FFT, ("all",), ("numpy",), readers=("scipy.fft",), own=_SWITCHES),
+    Axis(_LAST, ("1",), ("pytorch",), _NETWORKS, readers=("channels_last",), own=_SWITCHES),
     Axis(_FREEZING, ("1",), ("pytorch",), ("inference",)),
     Axis("interop", ("1", "2"), _LEARNT, _NETWORKS),
-    Axis("env.OMP_PROC_BIND", ("close", "spread"), _OPENMP, readers=_ANY_OPENMP),
-    Axis("env.OMP_PLACES", ("cores", "threads"), _OPENMP, readers=_ANY_OPENMP),
-    Axis("env.OMP_WAIT_POLICY", ("active", "passive"), _OPENMP, readers=("libgomp",)),
-    Axis("env.KMP_BLOCKTIME", ("0", "1"), _LEARNT, _NETWORKS, readers=_INTEL_OPENMP),
-    Axis("env.KMP_AFFINITY", ("granularity=fine,compact,1,0",), _LEARNT, _NETWORKS, readers=_INTEL_OPENMP),
-    Axis("env.TF_ENABLE_ONEDNN_OPTS", ("0", "1"), ("tensorflow",), _NETWORKS, "x86_64"),
-    Axis("env.ONEDNN_MAX_CPU_ISA", ("AVX2", "AVX512_CORE"), _LEARNT, _NETWORKS, "x86_64"),
+    Axis("env.OMP_PROC_BIND", ("close", "spread"), _OPENMP, readers=_ANY_OPENMP, own=ANY),
+    Axis("env.OMP_PLACES", ("cores", "threads"), _OPENMP, readers=_ANY_OPENMP, own=ANY),
+    Axis("env.OMP_WAIT_POLICY", ("active", "passive"), _OPENMP, readers=("libgomp",), own=ANY),
+    Axis("env.KMP_BLOCKTIME", ("0", "1"), _LEARNT, _NETWORKS, readers=_INTEL_OPENMP, own=ANY),
+    Axis("env.KMP_AFFINITY", ("granularity=fine,compact,1,0",), _LEARNT, _NETWORKS, readers=_INTEL_OPENMP, own=ANY),
+    Axis("env.TF_ENABLE_ONEDNN_OPTS", ("0", "1"), ("tensorflow",), _NETWORKS, "x86_64", own=ANY),
+    Axis("env.ONEDNN_MAX_CPU_ISA", ("AVX2", "AVX512_CORE"), _LEARNT, _NETWORKS, "x86_64", own=ANY),
 )
 """Axes of one name add up; what gained most where it was measured comes first.
 
@@ -222,10 +224,10 @@ def _usual(cell: BenchOutcome) -> dict[str, list[str]]:
     plan = cell.case.job.plan
     node = plan.site.partitions[plan.partition]
     axes = {"layout": [each for each in layouts_of(node) if _possible(cell, each)]}
-    own, switches = cell.workload.own is not None, any(block.name == _SWITCHES for block in plan.blocks)
+    own, read = cell.workload.own is not None, {ANY, *(block.name for block in plan.blocks)}
     framework = cell.framework or ("numpy" if own else "")
     for axis in AXES:
-        if own and not _of_any_program(axis, switches):
+        if own and axis.own not in read:
             continue
         fits = framework in axis.frameworks and (own or not axis.kinds or cell.workload.record.kind in axis.kinds)
         if fits and axis.architecture in ("", family(node.cpu.target)):
@@ -234,13 +236,6 @@ def _usual(cell: BenchOutcome) -> dict[str, list[str]]:
         known = image_variables(cell.case)
         axes[_MALLOC] = [each for each in axes[_MALLOC] if not _kept_anyway(each, known)]
     return axes
-
-
-def _of_any_program(axis: Axis, switches: bool) -> bool:
-    """Whether an axis may mean something to a user's own program; ``switches``: its image has hpcgen_settings."""
-    if axis.name in (_FFT, _LAST):
-        return switches
-    return axis.name == "memory" or (axis.name.startswith("env.") and axis.name != _FREEZING)
 
 
 def _kept_anyway(tunables: str, known: Mapping[str, str]) -> bool:
