@@ -29,9 +29,11 @@ def sharing_cpus(job: ImageJob, environ: Mapping[str, str] = os.environ) -> Imag
     size, run = job.plan.job, job.plan.stack.run
     if size.nodes > 1 or size.ranks_per_node * size.threads_per_rank <= _cpus():
         return job
-    said = {**environ, **job.environment, **job.inside, **job.plan.site.environment, **run.environment}
+    site = job.plan.site
+    of_site = {**site.environment, **site.partitions[job.plan.partition].environment}
+    said = {**environ, **job.environment, **job.inside, **of_site, **run.environment}
     how = start(job.plan, job.environment)
-    batch = launched_by(how.outer[0], job.plan.site.scheduler) if how.outer else None
+    batch = launched_by(how.outer[0], site.scheduler) if how.outer else None
     if POLICY in said or batch is not None:
         return job
     replace = msgspec.structs.replace
