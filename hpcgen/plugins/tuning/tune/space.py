@@ -96,7 +96,7 @@ Source of the variables: the OpenMP specification; Intel's Optimization Guide fo
 "CPU dispatcher control"; TensorFlow's notes on oneDNN; the manual of the GNU C library, "Memory Allocation Tunables".
 """
 
-FIRST = (IMAGE, "compiler", "allocator", "memory", _MALLOC, _FFT, _LAST)
+FIRST = (IMAGE, "compiler", _FFT, "allocator", "memory", _MALLOC, _LAST)
 """Whose values are tried with nothing else changed before a sampler chooses: they have the largest effects."""
 
 

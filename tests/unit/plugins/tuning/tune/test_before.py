@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from hpcgen.plugins.tuning.bench import run_rounds
 from hpcgen.plugins.tuning.bench.rows import rows_of
+from hpcgen.plugins.tuning.bench.running import Starter, measure
 from hpcgen.plugins.tuning.bench.workloads import workload_named
 from hpcgen.plugins.tuning.measurements.records import Measurement
 from hpcgen.plugins.tuning.tune import Search, cell_of, open_study, space_for
@@ -120,4 +121,53 @@ def test_ten_trials_find_what_is_within_five_percent_of_the_best(tmp_path: Path,
         Search(CASE, workload, 12, 3, 1.0, 60.0, starter=start).run(found)
         by_search.append(trials_until_good([each.settings for each in found.trials()], whole, gains))
         by_chance.append(trials_until_good(chance.sample(whole, len(whole)), whole, gains))
+    assert max(by_search) <= 10 and statistics.fmean(by_search) < statistics.fmean(by_chance), (by_search, by_chance)
+
+
+MEASURED = json.loads(Path(__file__).with_name("measured_tables.json").read_text())
+"""Tables of which every cell was measured: settings with their speed in relation to the default's."""
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_so_do_they_in_a_table_that_was_measured_whole(tmp_path: Path, name: str) -> None:
+    table, workload = MEASURED[name]["cells"], workload_named(name)
+    image = replace(CASE, job=replace(CASE.job, environment=MEASURED[name]["image"]))
+    axes = {axis for settings, _ in table for axis in settings}
+    kept = [f"{axis}=" for axis in space_for(image, workload).axes if axis not in axes]
+    space = space_for(image, workload, kept, ["1x1"])
+    ratios: dict[str, float] = {}
+
+    def known_by(job: ImageJob) -> str:
+        plan = job.plan
+        return json.dumps([plan.job.command, sorted(plan.stack.run.environment.items()), plan.job.threads_per_rank])
+
+    def remembered(ratio: float) -> Starter:
+        def start(job: ImageJob, timeout_s: float) -> StartResult:
+            ratios[known_by(job)] = ratio
+            return StartResult(0, [], 0.0)
+
+        return start
+
+    for settings, ratio in table:
+        measure(cell_of(image, workload, settings), 1.0, 60.0, remembered(ratio))
+    whole = [settings for settings, _ in table]
+    gains = {json.dumps(settings, sort_keys=True): ratio for settings, ratio in table}
+    best = max(gains.values())
+
+    def until_good(order: list[Settings]) -> int:
+        good = (at for at, each in enumerate(order, 1) if gains[json.dumps(each, sort_keys=True)] >= 0.95 * best)
+        return next(good, len(order) + 1)
+
+    by_search, by_chance = [], []
+    for seed in range(SEEDS):
+        chance = random.Random(seed)
+        found = open_study(tmp_path / f"{seed}", {}, space, seed)
+
+        def start(job: ImageJob, timeout_s: float, chance: random.Random = chance) -> StartResult:
+            noisy = 100.0 * ratios[known_by(job)] * chance.lognormvariate(0.0, 0.03)
+            return starter(lambda asked: noisy, readers=MEASURED[name]["readers"])(job, timeout_s)
+
+        Search(image, workload, 12, 3, 1.0, 60.0, starter=start).run(found)
+        by_search.append(until_good([each.settings for each in found.trials()]))
+        by_chance.append(until_good(chance.sample(whole, len(whole))))
     assert max(by_search) <= 10 and statistics.fmean(by_search) < statistics.fmean(by_chance), (by_search, by_chance)
