@@ -36,6 +36,7 @@ class Boost(MpiLibraryBlock, AutotoolsBlock):
     needs = (need("gnu"), need("mpi"))
     library = "libboost_mpi.so"
     program = "boost_ranks.cpp"
+    known_by = ("BOOST_ROOT",)
     linked_with = ("-lboost_mpi", "-lboost_serialization")
 
     class Options(BlockOptions, frozen=True):

@@ -34,6 +34,7 @@ class Fftw(MpiLibraryBlock, AutotoolsBlock):
     needs = (need("gnu"), need("mpi"))
     library = "libfftw3_mpi.so"
     program = "fftw_ranks.c"
+    known_by = ("FFTW_DIR", "FFTW_HOME", "FFTW_ROOT")
     linked_with = ("-lfftw3_mpi", "-lfftw3", "-lm")
 
     class Options(BlockOptions, frozen=True):

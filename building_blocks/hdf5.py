@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from hpcgen.blocks.base import BlockOptions, Context, need
 from hpcgen.blocks.cmake_library import CMakeLibraryBlock
-from hpcgen.blocks.mpi_library import MpiLibraryBlock, need_fortran
+from hpcgen.blocks.mpi_library import MpiLibraryBlock, with_fortran
 from hpcgen.blocks.standard_mpi import mpicc
-from hpcgen.blocks.steps import Packages
+from hpcgen.blocks.steps import Packages, Run, command, run
 
 
 class Hdf5(MpiLibraryBlock, CMakeLibraryBlock):
@@ -23,6 +23,9 @@ class Hdf5(MpiLibraryBlock, CMakeLibraryBlock):
     library = "libhdf5.so"
     program = "hdf5_ranks.c"
     linked_with = ("-lhdf5",)
+    fortran_program = "hdf5_fortran.f90"
+    fortran_linked_with = ("-lhdf5_fortran", "-lhdf5")
+    known_by = ("HDF5_DIR", "HDF5_HOME", "HDF5_ROOT")
 
     class Options(BlockOptions, frozen=True):
         """``fortran``: also the Fortran interface, which needs compilers and an MPI with Fortran."""
@@ -37,12 +40,9 @@ class Hdf5(MpiLibraryBlock, CMakeLibraryBlock):
 
     def settings(self, ctx: Context) -> Mapping[str, str]:
         """Source: HDF5's release_docs/INSTALL_CMake.txt; the wrapper as compiler, so that no other MPI is found."""
-        fortran = {}
-        if ctx.options.fortran:
-            need_fortran(ctx)
-            fortran = {"CMAKE_Fortran_COMPILER": "mpifort"}
+        fortran = with_fortran(ctx)
         return {
-            **fortran,
+            **({"CMAKE_Fortran_COMPILER": "mpifort"} if fortran else {}),
             "BUILD_SHARED_LIBS": "ON",
             "BUILD_STATIC_LIBS": "OFF",
             "BUILD_TESTING": "OFF",
@@ -50,10 +50,15 @@ class Hdf5(MpiLibraryBlock, CMakeLibraryBlock):
             "CMAKE_C_FLAGS": " ".join(ctx.flags),
             "HDF5_BUILD_CPP_LIB": "OFF",
             "HDF5_BUILD_EXAMPLES": "OFF",
-            "HDF5_BUILD_FORTRAN": "ON" if ctx.options.fortran else "OFF",
+            "HDF5_BUILD_FORTRAN": "ON" if fortran else "OFF",
             "HDF5_BUILD_JAVA": "OFF",
             "HDF5_ENABLE_PARALLEL": "ON",
             "HDF5_ENABLE_SZIP_SUPPORT": "OFF",
             "HDF5_ENABLE_Z_LIB_SUPPORT": "ON",
             "HDF5_INSTALL_CMAKE_DIR": "lib/cmake/hdf5",
         }
+
+    def fortran_library(self, ctx: Context) -> Iterable[Run]:
+        """Its modules also where makefiles look for them: CMake's build puts them into a folder of their own."""
+        words = ["find", f"{ctx.prefix}/mod", "-name", "*.mod", "-exec", "cp", "-t", f"{ctx.prefix}/include", "{}", "+"]
+        yield run("modules of Fortran among the headers", command(*words), joins="previous")

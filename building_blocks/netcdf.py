@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from hpcgen.blocks.base import BlockOptions, Context, Situation, need
 from hpcgen.blocks.cmake_library import CMakeLibraryBlock
-from hpcgen.blocks.mpi_library import MpiLibraryBlock, need_fortran
+from hpcgen.blocks.mpi_library import MpiLibraryBlock, with_fortran
 from hpcgen.blocks.standard_mpi import mpicc
 from hpcgen.blocks.steps import Input, Packages, Run, Test, command, run
 from hpcgen.core.model.image_paths import SCRATCH
@@ -36,6 +36,9 @@ class Netcdf(MpiLibraryBlock, CMakeLibraryBlock):
     library = "libnetcdf.so"
     program = "netcdf_ranks.c"
     linked_with = ("-lnetcdf",)
+    known_by = ("NETCDF", "NETCDF_DIR", "NETCDF_HOME", "NETCDF_ROOT")
+    fortran_program = "netcdf_fortran.f90"
+    fortran_linked_with = ("-lnetcdff", "-lnetcdf")
 
     class Options(BlockOptions, frozen=True):
         """``fortran``: also the Fortran interface, which needs compilers and an MPI with Fortran.
@@ -69,39 +72,32 @@ class Netcdf(MpiLibraryBlock, CMakeLibraryBlock):
             **{f"{before}_{name}": "OFF" for name in _OFF},
         }
 
-    def build(self, ctx: Context) -> Iterable[Run]:
-        yield from super().build(ctx)
-        if ctx.options.fortran:
-            yield from _fortran(ctx)
-
     def test(self, ctx: Context) -> list[Test]:
         """Beside the tests of the library: Fortran's is linked with it."""
         tests = super().test(ctx)
-        if ctx.options.fortran:
+        if with_fortran(ctx):
             libraries = command("ldd", f"{ctx.prefix}/lib/libnetcdff.so")
             tests.append(Test("Fortran", libraries, expect=f"{ctx.prefix}/lib/libnetcdf.so"))
         return tests
 
-
-def _fortran(ctx: Context) -> Iterable[Run]:
-    """NetCDF-Fortran by the compilers of NetCDF-C, as its own instructions say."""
-    need_fortran(ctx)
-    source, flags = f"{SCRATCH}/netcdf-fortran", " ".join(["-O2", *ctx.flags])
-    words = [
-        *("CC=mpicc", "FC=mpifort", "F77=mpifort"),
-        *(f"{name}={flags}" for name in ("CFLAGS", "FCFLAGS", "FFLAGS")),
-        f"CPPFLAGS=-I{ctx.prefix}/include",
-        f"LDFLAGS=-L{ctx.prefix}/lib",
-        "--disable-static",
-    ]
-    yield run("fetch Fortran's", ctx.unpack(ctx.archive("fortran"), source))
-    yield run(
-        "compile Fortran's",
-        command("cd", source),
-        command("./configure", f"--prefix={ctx.prefix}", *words),
-        'make -j "$(nproc)"',
-        command("make", "install"),
-        "cd /",
-        command("rm", "-rf", source),
-        joins="previous",
-    )
+    def fortran_library(self, ctx: Context) -> Iterable[Run]:
+        """NetCDF-Fortran by the compilers of NetCDF-C, as its own instructions say."""
+        source, flags = f"{SCRATCH}/netcdf-fortran", " ".join(["-O2", *ctx.flags])
+        words = [
+            *("CC=mpicc", "FC=mpifort", "F77=mpifort"),
+            *(f"{name}={flags}" for name in ("CFLAGS", "FCFLAGS", "FFLAGS")),
+            f"CPPFLAGS=-I{ctx.prefix}/include",
+            f"LDFLAGS=-L{ctx.prefix}/lib",
+            "--disable-static",
+        ]
+        yield run("fetch Fortran's", ctx.unpack(ctx.archive("fortran"), source))
+        yield run(
+            "compile Fortran's",
+            command("cd", source),
+            command("./configure", f"--prefix={ctx.prefix}", *words),
+            'make -j "$(nproc)"',
+            command("make", "install"),
+            "cd /",
+            command("rm", "-rf", source),
+            joins="previous",
+        )

@@ -7,7 +7,7 @@ import msgspec
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, need
 from hpcgen.blocks.gcc_packages import gcc_libraries
-from hpcgen.blocks.mpi_library import MpiLibraryBlock, need_fortran
+from hpcgen.blocks.mpi_library import MpiLibraryBlock, with_fortran
 from hpcgen.blocks.standard_mpi import mpicc, mpicxx
 from hpcgen.blocks.steps import Environment, Packages
 from hpcgen.core.model.image_paths import SCRATCH
@@ -24,6 +24,8 @@ class Petsc(MpiLibraryBlock, AutotoolsBlock):
     library = "libpetsc.so"
     program = "petsc_ranks.c"
     linked_with = ("-lpetsc",)
+    fortran_program = "petsc_fortran.F90"
+    fortran_linked_with = ("-lpetsc",)
 
     class Options(BlockOptions, frozen=True):
         """``fortran``: also the Fortran interface, which needs compilers and an MPI with Fortran.
@@ -50,14 +52,13 @@ class Petsc(MpiLibraryBlock, AutotoolsBlock):
 
     def settings(self, ctx: Context) -> list[str]:
         """Source: petsc.org, "Configuring PETSc"."""
-        if ctx.options.fortran:
-            need_fortran(ctx)
+        fortran = with_fortran(ctx)
         flags = " ".join(["-O3", *ctx.flags])
         return [
             f"--with-cc={mpicc(ctx)}",
             f"--with-cxx={mpicxx(ctx)}",
-            f"--with-fc={'mpifort' if ctx.options.fortran else '0'}",
-            *(f"--{name}OPTFLAGS={flags}" for name in ("C", "CXX", *(["F"] if ctx.options.fortran else []))),
+            f"--with-fc={'mpifort' if fortran else '0'}",
+            *(f"--{name}OPTFLAGS={flags}" for name in ("C", "CXX", *(["F"] if fortran else []))),
             f"--with-scalar-type={'complex' if ctx.options.complex else 'real'}",
             "--with-debugging=0",
             "--with-shared-libraries=1",

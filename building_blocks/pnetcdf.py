@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, need
-from hpcgen.blocks.mpi_library import MpiLibraryBlock, need_fortran
+from hpcgen.blocks.mpi_library import MpiLibraryBlock, with_fortran
 from hpcgen.blocks.standard_mpi import mpicc
 from hpcgen.blocks.steps import Packages
 
@@ -20,6 +20,9 @@ class Pnetcdf(MpiLibraryBlock, AutotoolsBlock):
     library = "libpnetcdf.so"
     program = "pnetcdf_ranks.c"
     linked_with = ("-lpnetcdf",)
+    known_by = ("PNETCDF", "PNETCDF_DIR")
+    fortran_program = "pnetcdf_fortran.f90"
+    fortran_linked_with = ("-lpnetcdf",)
 
     class Options(BlockOptions, frozen=True):
         """``fortran``: also the Fortran interface, which needs compilers and an MPI with Fortran."""
@@ -33,8 +36,7 @@ class Pnetcdf(MpiLibraryBlock, AutotoolsBlock):
     def settings(self, ctx: Context) -> list[str]:
         """Source: PnetCDF's INSTALL. Programs that help it to be built are not of MPI."""
         fortran = ["--disable-fortran"]
-        if ctx.options.fortran:
-            need_fortran(ctx)
+        if with_fortran(ctx):
             fortran = ["MPIF77=mpifort", "MPIF90=mpifort"]
         return [
             f"MPICC={mpicc(ctx)}",

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,12 +28,24 @@ SOURCES = {
     "fftw": ("bookworm", "fftw3", "3.3.10"),
     "boost": ("trixie", "boost1.88", "1.88.0"),
     "petsc": ("trixie", "petsc", "3.22.5"),
+    "mpich": ("bookworm", "mpich", "4.0.2"),
+    "libfabric": ("trixie", "libfabric", "2.1.0"),
+    "openmpi": ("bookworm", "openmpi", "4.1.4"),
 }
 """Debian's release, source package and version."""
+FURTHER = {"netcdf": {"fortran": ("trixie", "netcdf-fortran")}}
+"""Archives of a block beside the first: Debian's release and source package."""
 ENGINE = "tools/build/src/engine"
 GENERATED = {
     "pnetcdf": [
         ('"perl"]', '"perl", "autoconf", "automake", "libtool"]'),
+        (
+            "    def settings(",
+            '    def prepare_source(self, ctx):\n        return ["autoreconf -i"]\n\n    def settings(',
+        ),
+    ],
+    "libfabric": [
+        ("return Packages()", 'return Packages(build={"apt": ["autoconf", "automake", "libtool"]})'),
         (
             "    def settings(",
             '    def prepare_source(self, ctx):\n        return ["autoreconf -i"]\n\n    def settings(',
@@ -70,13 +82,19 @@ class Collection(NamedTuple):
     server: FileServer
     mirror: str
 
+    def _archive(self, name: str, suite: str, package: str) -> dict[str, str]:
+        (content,) = sources(self.mirror, [package], self.folder / f"sources-{package}", suite)
+        self.server.files[f"{name}-{package}.tar"] = content
+        return {
+            "url": f"https://example.org/{name}-{package}.tar",
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
+
     def add(self, name: str) -> None:
-        """A row of a block, and its archive."""
+        """A row of a block, and its archives."""
         suite, package, version = SOURCES[name]
-        (content,) = sources(self.mirror, [package], self.folder / f"sources-{name}", suite)
-        self.server.files[f"{name}-{version}.tar"] = content
-        digest = hashlib.sha256(content).hexdigest()
-        row = {"archives": {"source": {"url": f"https://example.org/{name}-{version}.tar", "sha256": digest}}}
+        wanted = {"source": (suite, package), **FURTHER.get(name, {})}
+        row = {"archives": {kind: self._archive(name, *of) for kind, of in wanted.items()}}
         source = {"from": f"Debian, {suite}", "checked": "2026-11-30", "as_of": "2026-11-30", "verified": "yes"}
         table = {"block": name, "source": source, "releases": {version: row}}
         (self.folder / f"building_blocks/{name}.yaml").write_text(json.dumps(table))
@@ -101,21 +119,85 @@ def test_two_ranks_use_it_over_the_images_mpi(
     blocks: dict[str, Any] = {name: {"version": SOURCES[name][2]} for name in names}
     if "petsc" in names:
         blocks["openblas"] = {"options": {"obtain": "package"}}
+    said = built(collection, buildah, tmp_path, {**blocks, mpi: {"options": {"obtain": "wheels"}}}, *names)
+    for name in names:
+        two_ranks(said(f"{name}_ranks"), mpi)
+
+
+OCEAN = """\
+program ocean
+  use mpi
+  use hdf5
+  use netcdf
+  implicit none
+  integer :: failed, major, minor, release
+  call MPI_Init(failed)
+  call h5get_libversion_f(major, minor, release, failed)
+  print '(3a,i0,a,i0)', 'netCDF ', trim(nf90_inq_libvers()), ' over HDF5 ', major, '.', minor
+  call MPI_Finalize(failed)
+end program ocean
+"""
+MAKEFILE = """\
+FFLAGS = -O2 -I$(NETCDF)/include -I$(HDF5_ROOT)/include
+LIBS = -L$(NETCDF)/lib -lnetcdff -lnetcdf -L$(HDF5_ROOT)/lib -lhdf5_fortran -lhdf5
+ocean: ocean.f90
+\tmpif90 $(FFLAGS) -o $@ $< $(LIBS)
+"""
+"""A project as makefiles of models have it: each library by the variable of its folder."""
+SOURCE_OF = {"mpich": ("libfabric", "mpich"), "openmpi": ("openmpi",)}
+FORTRAN = ("pnetcdf", "hdf5", "netcdf", "petsc")
+
+
+@pytest.mark.parametrize("mpi", SOURCE_OF)
+def test_two_ranks_use_them_from_fortran(collection: Collection, buildah: Buildah, tmp_path: Path, mpi: str) -> None:
+    """Over an MPI that is compiled with Fortran, which no wheel has."""
+    for name in (*SOURCE_OF[mpi], *FORTRAN):
+        collection.add(name)
+    blocks: dict[str, Any] = {
+        "debian": {"version": "12"},
+        "gnu": {"options": {"fortran": True}},
+        "openblas": {"options": {"obtain": "package"}},
+        **{name: {"version": SOURCES[name][2]} for name in SOURCE_OF[mpi]},
+        **{name: {"version": SOURCES[name][2], "options": {"fortran": True}} for name in (mpi, *FORTRAN)},
+    }
+    project = collection.folder / "recipes/project"
+    project.mkdir()
+    (project / "ocean.f90").write_text(OCEAN)
+    (project / "Makefile").write_text(MAKEFILE)
+    own = {"copy": [{"from": "project", "to": "/app"}], "build": {"commands": ["make"], "mpi": True}}
+    said = built(collection, buildah, tmp_path, blocks, *FORTRAN, **own)
+    for name in FORTRAN:
+        two_ranks(said(f"{name}_fortran"), mpi)
+    assert said("/app/ocean").count(f"netCDF {SOURCES['netcdf'][2]}") == 2
+
+
+def two_ranks(output: str, mpi: str) -> None:
+    """The output of two ranks of a program that has loaded the image's MPI alone."""
+    maps = {line.split()[-1] for line in output.splitlines() if re.match(r"rank [01] maps ", line)}
+    assert "2 ranks: " in output and {re.sub(r"(\.so\.\d+)[.\d]*$", r"\1", each) for each in maps} == {LIBRARY[mpi]}
+
+
+def built(
+    collection: Collection, buildah: Buildah, tmp_path: Path, blocks: dict[str, Any], *names: str, **more: Any
+) -> Callable[[str], str]:
+    """An image with the blocks, whose self-test passes, and what two ranks of one of its programs print."""
     stack = {
         "name": "libraries",
         "title": "Libraries over one MPI",
-        "blocks": {**blocks, mpi: {"options": {"obtain": "wheels"}}, "rank_test": {}},
+        "blocks": {**blocks, "rank_test": {}},
+        **more,
         "run": {"command": ["/opt/rank_test/bin/rank_test"], "gpus_per_node": 0},
     }
     (collection.folder / "recipes/libraries.yaml").write_text(json.dumps(stack))
     own = {"HPCGEN_COLLECTIONS": str(collection.folder), "HPCGEN_RECORDS": str(tmp_path / "records")}
-    image = f"localhost/libraries-{mpi}:1"
+    image = "localhost/libraries:1"
     words = ["build", "--site", "here", "--stack", "libraries", "--engine", "buildah", "-o", image]
     chroot = {**own, "BUILDAH_ISOLATION": "chroot"}
-    buildah.run([sys.executable, "-m", "hpcgen", *words], cwd=tmp_path, env=chroot, timeout=3600)
+    buildah.run([sys.executable, "-m", "hpcgen", *words], cwd=tmp_path, env=chroot, timeout=7200)
     check_selftest(buildah.exec(image, ["/opt/hpcgen/selftest.sh"]).stdout, *names)
-    for name in names:
-        ranks = f"OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpiexec -n 2 {name}_ranks /tmp"
-        said = buildah.exec(image, ["sh", "-c", ranks]).stdout
-        maps = {line.split()[-1] for line in said.splitlines() if re.match(r"rank [01] maps ", line)}
-        assert "2 ranks: " in said and {re.sub(r"(\.so\.\d+)[.\d]*$", r"\1", each) for each in maps} == {LIBRARY[mpi]}
+
+    def said(program: str) -> str:
+        ranks = f"OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpiexec -n 2 {program} /tmp"
+        return buildah.exec(image, ["sh", "-c", ranks]).stdout
+
+    return said
