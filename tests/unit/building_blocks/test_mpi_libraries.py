@@ -47,4 +47,19 @@ def test_fortran_needs_that_of_mpi(hpcgen: Command, tmp_path: Path, name: str) -
     words += ["--set", "gnu.fortran=true", "--set", "mpich.fortran=true"]
     done = hpcgen("render", "--format", "docker", "-o", "kit", *words)
     assert done.returncode == 0, done.stderr
-    assert "mpifort" in (tmp_path / "kit/Dockerfile").read_text("utf-8")
+    recipe, selftest = ((tmp_path / "kit" / each).read_text("utf-8") for each in ("Dockerfile", "selftest.sh"))
+    assert f"mpifort -O2 -I/opt/{name}/include -o /opt/{name}/bin/{name}_fortran mpi_ranks.f90" in recipe
+    assert f"mpiexec -n 2 /opt/{name}/bin/{name}_fortran /tmp" in selftest
+
+
+def test_builds_know_the_folders_by_the_names_that_makefiles_have(hpcgen: Command, tmp_path: Path) -> None:
+    build = "build: {commands: [make], mpi: true}\ncopy: [{from: ., to: /app}]"
+    (tmp_path / "Makefile").write_text("a:\n")
+    blocks = "netcdf: {}, pnetcdf: {}, fftw: {}, boost: {}"
+    text = f"name: a\ntitle: a\nblocks: {{{blocks}}}\n{build}\nrun: {{command: [a]}}\n"
+    (tmp_path / "hpcgen.yaml").write_text(text)
+    done = hpcgen("render", "--site", "workstation", "--format", "docker", "-o", "kit")
+    assert done.returncode == 0, done.stderr
+    builder, final = (tmp_path / "kit/Dockerfile").read_text("utf-8").split("\nFROM ")[-2:]
+    for known in ("NETCDF=/opt/netcdf", "HDF5_ROOT=/opt/hdf5", "PNETCDF=/opt/pnetcdf", "FFTW_ROOT=/opt/fftw"):
+        assert known in builder and known not in final
