@@ -18,6 +18,7 @@ class Gnu(Block):
     """
 
     name = "gnu"
+    of_base = True
 
     class Options(BlockOptions, frozen=True):
         """``fortran``: also the Fortran compiler and its run-time library."""

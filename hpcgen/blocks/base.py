@@ -36,7 +36,8 @@ class Block:
     and to their memory, and since which release. ``brings_driver``: it brings the user-mode ``driver`` (a value of its
     rows) for nodes whose own is of an older branch, one of its rows' ``branches``; all that asks for a driver has that
     one then. ``of_project``: what the project asks for itself, which changes most often: its packages and steps come
-    after those of all other blocks.
+    after those of all other blocks. ``of_base``: named in no version, it is the base's own, and does not decide which
+    base that is.
     """
 
     name: ClassVar[str]
@@ -44,6 +45,7 @@ class Block:
     needs: ClassVar[tuple[Need, ...]] = ()
     build_only: ClassVar[bool] = False
     of_project: ClassVar[bool] = False
+    of_base: ClassVar[bool] = False
     distributions: ClassVar[tuple[str, ...]] = ()
     companions: ClassVar[tuple[str, ...]] = ()
     agrees: ClassVar[Mapping[str, str]] = {}

@@ -85,12 +85,18 @@ class Question(msgspec.Struct):
         """
         if identifier not in self._rank:
             if not self._named:
-                named = dict.fromkeys(root.identifier for root in self.roots if root.demanded)
+                named = dict.fromkeys(root.identifier for root in self.roots if root.demanded and self._decides(root))
                 self._named = {name: place for place, name in enumerate(named) if name not in ALWAYS}
             place = self._named.get(identifier, len(self.roots))
             bound = any(self.choices.here(block, ()).bound_to_base for block in self.providers(identifier))
             self._rank[identifier] = (place, identifier not in ALWAYS, not bound, identifier)
         return self._rank[identifier]
+
+    def _decides(self, root: Requirement) -> bool:
+        """Not a compiler that is named for an option alone: any base has one."""
+        blocks = self.providers(root.identifier)
+        asked = any((root.allowed or {}).values())
+        return asked or not all(self.catalog.block(block).of_base for block in blocks)
 
     def may_need(self, identifier: str) -> set[str]:
         """Identifiers on which some candidate may have requirements, whatever its version and options."""

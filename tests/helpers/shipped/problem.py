@@ -346,9 +346,13 @@ class Problem:
     # the order of choice
 
     def rank(self, name: str) -> tuple[Any, ...]:
-        """The blocks of the stack in its order, the base and what depends on it, the rest by name."""
+        """The blocks of the stack in its order, the base and what depends on it, the rest by name.
+
+        Of the first is no compiler that is named in no version.
+        """
         if name not in self._ranks:
-            named = [root.of for root in self.roots if root.demanded and root.by != "every image"]
+            asked = [root for root in self.roots if root.demanded and root.by != "every image"]
+            named = [root.of for root in asked if root.of != "gnu" or any(dict(root.requires or ()).values())]
             place = named.index(name) if name in named and name not in ALWAYS else len(named)
             bound = any(self.row(*c[1:]).on for c in self.candidates(name))
             self._ranks[name] = place, name not in ALWAYS, not bound, name

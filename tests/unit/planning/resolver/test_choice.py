@@ -178,3 +178,18 @@ def test_a_release_that_is_no_default_is_taken_only_where_it_is_asked_for_or_not
 def test_a_release_that_is_no_default_comes_after_what_another_distribution_has() -> None:
     rows = {"1": Release(on={"debian": "==12"}), "2": Release(on={"ubuntu": ">=20.04"}, not_default="too new")}
     assert planned(["tool"], block("tool", rows))["tool"].version == "1"
+
+
+def test_a_compiler_that_is_named_for_an_option_leaves_the_base_as_it_is() -> None:
+    """A site may have images of that one alone; with a version it decides."""
+
+    def base_of(gnu: dict[str, Any] | None) -> tuple[str, str]:
+        blocks = {"mpi": {}, **({"gnu": gnu} if gnu is not None else {})}
+        it = {"name": "it", "title": "t", "blocks": blocks, "run": {"command": ["it"]}}
+        site = hpcgen.load_site({**SITE, "image": {"distribution": "debian"}})
+        found = hpcgen.plan(site, hpcgen.load_stack(it)).blocks
+        return found[0].label, next(each.version for each in found if each.name == "gnu")
+
+    plain = base_of(None)
+    assert base_of({"options": {"fortran": True}}) == plain
+    assert base_of({"version": "13"}) != plain
