@@ -43,7 +43,8 @@ class Mpich(AutotoolsBlock):
 
     It sends from the node's memory alone. Compiled with CUDA, it is linked with the driver's library and starts on no
     machine without a GPU, so neither where images are built; nor does it with ROCm before 4.3.2. ``openmpi`` knows
-    both. Source: pmodels/mpich issues 6667 and 6725, pmodels/yaksa issue 262.
+    both. Source: pmodels/mpich issues 6667 and 6725, pmodels/yaksa issue 262. For Level Zero its yaksa wants Intel's
+    offline compiler, ocloc, which Debian 12 has not (4.0.2 was configured with it); ``intel_mpi`` serves Intel's GPUs.
 
     Processes are started by Hydra in the image or by the host's launcher. MPICH speaks PMI-1 by itself, which
     Hydra and Slurm's ``pmi2`` both serve; PMIx it has not.
