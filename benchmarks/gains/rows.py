@@ -129,6 +129,7 @@ MEMORY = {"kept": Way(KEPT), "huge": Way(IMAGE), "tcmalloc": Way(TCMALLOC)}
 """What is compared where the question is how memory is allocated (``--memory``)."""
 
 OPENMP = {
+    DEFAULT: Way(IMAGE),
     "active": Way({**IMAGE, "OMP_WAIT_POLICY": "active"}),
     "passive": Way({**IMAGE, "OMP_WAIT_POLICY": "passive"}),
     "bound": Way({**IMAGE, "OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}),

@@ -49,9 +49,10 @@ class Machine(msgspec.Struct, frozen=True):
 
 def ways_of(row: Row, asked: argparse.Namespace) -> dict[str, Way]:
     """The variants of a row, the plain one first."""
-    if asked.memory or asked.openmp:
-        more = {DEFAULT: Way(IMAGE), **OPENMP} if asked.openmp else MEMORY
-        return {PLAIN: Way(), **more}
+    if asked.memory:
+        return {PLAIN: Way(), **MEMORY}
+    if asked.openmp:
+        return {PLAIN: Way(), **OPENMP}
     ways = {PLAIN: Way(), DEFAULT: Way(IMAGE), **row.ways}
     if row.framework == OWN:
         return {PLAIN: Way(flags="-O2"), DEFAULT: Way(flags="-O3 TARGET"), **row.ways}

@@ -93,9 +93,12 @@ def image_part(
     missing, told = how.engine.missing_image(named)
     if told == NO_IMAGE and image is None:
         told += ": make it with build.sh, or set HPCGEN_IMAGE"
-    if not how.engine.image_is_file and asked:
-        missing = "" if asked == "before" else f'[ "$#" -le 1 ] && {missing}' * bool(missing)
-    text += fill("image_missing", file_name=name, missing=missing, told=told) if missing else ""
+    in_store = not how.engine.image_is_file
+    if not missing or (in_store and asked == "before"):
+        return traced(text, Subject("image"))
+    if in_store and asked == "by caller":
+        missing = f'[ "$#" -le 1 ] && {missing}'
+    text += fill("image_missing", file_name=name, missing=missing, told=told)
     return traced(text, Subject("image"))
 
 

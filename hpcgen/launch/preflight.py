@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from hpcgen.backends.hardware.fabrics import FAST, SLOW, drivers
 from hpcgen.backends.hardware.microarchitecture import code_features
 from hpcgen.backends.hardware.mpi_abi import MPI_LIBRARIES
-from hpcgen.backends.schedulers import launched_by, scheduler_for
+from hpcgen.backends.schedulers import scheduler_for
 from hpcgen.blocks.capabilities import COPY_DEVICES
 from hpcgen.blocks.rank_test import (
     DEBUG,
@@ -34,7 +34,7 @@ from hpcgen.launch.binding import local_rank
 from hpcgen.launch.collectives import DEVICES, collectives_environment, collectives_text, gpu_network
 from hpcgen.launch.node_checks import NODE_LIMIT_S, fill, has_rank_test, is_open_mpi, weight
 from hpcgen.launch.parts import mpi_folders, swapped_in
-from hpcgen.launch.start import Start
+from hpcgen.launch.start import Start, batch_of
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
 
 PREFLIGHT = "preflight.sh"
@@ -76,7 +76,7 @@ def _order(plan: Plan, how: Start, ranks: bool, alone: bool, sha256: str) -> str
     """The function that asks all others, first the nodes, then the ranks, and if these fail, each node's by itself."""
     nodes = plan.job.nodes
     parts = [fill("preflight")]
-    batch = launched_by(how.outer[0], plan.site.scheduler) if how.outer else None
+    batch = batch_of(plan, how)
     if batch is not None and batch.launcher_allocates:
         parts.append(fill("allocation", launcher=batch.launcher, variable=batch.job_variable))
     if nodes > 1:

@@ -12,7 +12,7 @@ from hpcgen.backends.engines import Call, Engine, engine_for, runners
 from hpcgen.backends.engines.base import assigned, bind_words, environment_words, file_system_words, refuse_separators
 from hpcgen.backends.hardware.mpi_abi import MPI_PMI, wanted_abi
 from hpcgen.backends.launchers import launcher_of
-from hpcgen.backends.schedulers import launched_by, scheduler_for
+from hpcgen.backends.schedulers import Scheduler, launched_by, scheduler_for
 from hpcgen.blocks.capabilities import COPY_DEVICES, UNDER_OLD_DRIVER
 from hpcgen.core.errors import PolicyError, Problem
 from hpcgen.core.model.host_mpi import Bind, HostMpi
@@ -125,6 +125,11 @@ def start(
         binding=bound,
         modules=list(dict.fromkeys(modules)),
     )
+
+
+def batch_of(plan: Plan, how: Start) -> Scheduler | None:
+    """The batch system whose own launcher starts the containers; None where an MPI's does, or nothing."""
+    return launched_by(how.outer[0], plan.site.scheduler) if how.outer else None
 
 
 def _data(plan: Plan) -> tuple[BoundData, ...]:

@@ -15,7 +15,7 @@ from hpcgen.backends.hardware.fabrics import NCCL_LIBFABRIC, NCCL_VERBS, ONECCL
 from hpcgen.backends.hardware.mpi_abi import HOST_SETTINGS, MPI_PMI
 from hpcgen.blocks.capabilities import Capabilities, GpuUnused
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.core.model.image_facts import ImageFacts, ImageFramework, ImageMpi, ImageSoftware
+from hpcgen.core.model.image_facts import KMP_RUNTIMES, ImageFacts, ImageFramework, ImageMpi, ImageSoftware
 from hpcgen.core.model.plan import Plan, PlannedBlock, PlannedMpi
 from hpcgen.core.model.release import PLATFORMS, Release
 from hpcgen.core.support.wheel_tags import as_numbers
@@ -106,7 +106,7 @@ def _add_base(found: SeenBlocks, facts: ImageFacts) -> None:
         values["glibc"] = version
     release = system.release.value if system.release is not None else UNKNOWN
     # Which of them a program loads is not known before it runs.
-    kmp = any(each.name in ("libomp", "libiomp5") for each in facts.openmp)
+    kmp = any(each.name in KMP_RUNTIMES for each in facts.openmp)
     found.add(PlannedBlock(name=name, version=release, provides=["base"], kmp=kmp), row=Release(values=values))
     if any(each.name == "rdma-core" for each in facts.fabric.libraries):
         found.packages.append(LIBIBVERBS)

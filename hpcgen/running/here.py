@@ -14,16 +14,16 @@ from typing import IO
 import msgspec
 from msgspec.structs import replace
 
-from hpcgen.backends.schedulers import SCHEDULERS, Header, launched_by, scheduler_for
+from hpcgen.backends.schedulers import SCHEDULERS, Header, scheduler_for
 from hpcgen.core.errors import JobFailedError, PolicyError
 from hpcgen.core.model.plan import Plan
 from hpcgen.core.support.processes import GRACE_S, interruptible, require_program
 from hpcgen.core.support.quoting import command
 from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.launch.preflight import STATUS as PREFLIGHT_FAILED
-from hpcgen.launch.start import start
+from hpcgen.launch.start import batch_of, start
 from hpcgen.running.image_job import ImageJob, checks, direct_script
-from hpcgen.running.shared_cpus import shared_cpus_note, sharing_cpus
+from hpcgen.running.shared_cpus import shared_cpus_notes, sharing_cpus
 
 BROKEN_PIPE = (-signal.SIGPIPE, 128 + signal.SIGPIPE)
 
@@ -56,9 +56,9 @@ def notes(job: ImageJob, environ: Mapping[str, str]) -> list[str]:
     """
     plan = job.plan
     allocates = _allocates(job)
-    shared = filter(None, [shared_cpus_note(job, environ)])
+    shared = shared_cpus_notes(job, environ)
     if not scheduler_for(plan.site.scheduler).takes_jobs or allocation(environ):
-        return [*shared]
+        return shared
     if allocates:
         return [f"not in an allocation of {plan.site.name}: {allocates} requests one itself"]
     require_nodes(job, environ, "hpcgen submit, or hpcgen run")
@@ -83,7 +83,7 @@ def require_nodes(job: ImageJob, environ: Mapping[str, str], what: str) -> None:
 def _allocates(job: ImageJob) -> str:
     """The launcher of a job, if it asks for nodes of its own outside of an allocation; else ""."""
     how = start(job.plan, job.environment)
-    starter = launched_by(how.outer[0], job.plan.site.scheduler) if how.outer else None
+    starter = batch_of(job.plan, how)
     return starter.launcher if starter is not None and starter.launcher_allocates else ""
 
 

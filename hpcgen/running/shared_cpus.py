@@ -13,9 +13,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from hpcgen.backends.schedulers import launched_by
 from hpcgen.core.support.units import counted
-from hpcgen.launch.start import start
+from hpcgen.launch.start import batch_of, start
 from hpcgen.running.image_job import ImageJob
 
 POLICY = "OMP_WAIT_POLICY"
@@ -32,25 +31,23 @@ def sharing_cpus(job: ImageJob, environ: Mapping[str, str] = os.environ) -> Imag
     site = job.plan.site
     of_site = {**site.environment, **site.partitions[job.plan.partition].environment}
     said = {**environ, **job.environment, **job.inside, **of_site, **run.environment}
-    how = start(job.plan, job.environment)
-    batch = launched_by(how.outer[0], site.scheduler) if how.outer else None
-    if POLICY in said or batch is not None:
+    if POLICY in said or batch_of(job.plan, start(job.plan, job.environment)) is not None:
         return job
     replace = msgspec.structs.replace
     run = replace(run, environment={**run.environment, POLICY: "passive"})
     return replace(job, plan=replace(job.plan, stack=replace(job.plan.stack, run=run)))
 
 
-def shared_cpus_note(job: ImageJob, environ: Mapping[str, str]) -> str:
-    """What the user should know of that; "" where nothing changes."""
+def shared_cpus_notes(job: ImageJob, environ: Mapping[str, str]) -> list[str]:
+    """What the user should know of that; nothing where nothing changes."""
     if sharing_cpus(job, environ) is job:
-        return ""
+        return []
     size = job.plan.job
     threads = counted(size.ranks_per_node * size.threads_per_rank, "thread")
-    return (
+    return [
         f"{threads} share {counted(_cpus(), 'CPU')}, which is what this process may use: they wait passively "
         f"({POLICY}=passive); with --threads {max(1, _cpus() // size.ranks_per_node)} they would not share"
-    )
+    ]
 
 
 def _cpus() -> int:

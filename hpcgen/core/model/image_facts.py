@@ -40,6 +40,9 @@ class ImageSoftware(msgspec.Struct, frozen=True, kw_only=True):
     version: Shown | None = None
 
 
+KMP_RUNTIMES = ("libiomp5", "libomp")
+"""The runtimes of OpenMP that read variables ``KMP_…``: Intel's and LLVM's."""
+
 MpiAbi = Literal["mpich", "openmpi", "mpi5"]
 Variant = Literal["cuda", "rocm", "xpu", "cpu"]
 

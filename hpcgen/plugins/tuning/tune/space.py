@@ -10,6 +10,7 @@ import msgspec
 
 from hpcgen.backends.hardware.microarchitecture import family
 from hpcgen.core.errors import HpcgenError, InputError, Problem, Problems
+from hpcgen.core.model.image_facts import KMP_RUNTIMES
 from hpcgen.core.model.site import Partition
 from hpcgen.plugins.tuning.bench.running import (
     BenchCase,
@@ -62,11 +63,13 @@ _KEEP = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184"
 _HUGE = HUGE_PAGES["GLIBC_TUNABLES"]
 _MALLOC = "env.GLIBC_TUNABLES"
 _FFT, _LAST, _FREEZING = "env.HPCGEN_FFT_WORKERS", "env.HPCGEN_CHANNELS_LAST", "env.TORCHINDUCTOR_FREEZING"
-ANY, _SWITCHES = "any", "hpcgen_settings"
-"""The block's module reads HPCGEN_… in a user's own program; hpcgen's programs read these by themselves."""
+ANY = "any"
+"""In an axis: any program of a user's may read it."""
 
-_ANY_OPENMP = ("libgomp", "libiomp5", "libomp")
-_INTEL_OPENMP = ("libiomp5", "libomp")
+_SWITCHES = "hpcgen_settings"
+"""The block whose module reads HPCGEN_… in a user's own program; hpcgen's programs read these by themselves."""
+
+_ANY_OPENMP = ("libgomp", *KMP_RUNTIMES)
 
 AXES = (
     Axis("compiler", ("openvino", "onnxruntime"), ("pytorch",), ("inference",)),
@@ -83,8 +86,8 @@ AXES = (
     Axis("env.OMP_PROC_BIND", ("close", "spread"), _OPENMP, readers=_ANY_OPENMP, own=ANY),
     Axis("env.OMP_PLACES", ("cores", "threads"), _OPENMP, readers=_ANY_OPENMP, own=ANY),
     Axis("env.OMP_WAIT_POLICY", ("active", "passive"), _OPENMP, readers=("libgomp",), own=ANY),
-    Axis("env.KMP_BLOCKTIME", ("0", "1"), _LEARNT, _NETWORKS, readers=_INTEL_OPENMP, own=ANY),
-    Axis("env.KMP_AFFINITY", ("granularity=fine,compact,1,0",), _LEARNT, _NETWORKS, readers=_INTEL_OPENMP, own=ANY),
+    Axis("env.KMP_BLOCKTIME", ("0", "1"), _LEARNT, _NETWORKS, readers=KMP_RUNTIMES, own=ANY),
+    Axis("env.KMP_AFFINITY", ("granularity=fine,compact,1,0",), _LEARNT, _NETWORKS, readers=KMP_RUNTIMES, own=ANY),
     Axis("env.TF_ENABLE_ONEDNN_OPTS", ("0", "1"), ("tensorflow",), _NETWORKS, "x86_64", own=ANY),
     Axis("env.ONEDNN_MAX_CPU_ISA", ("AVX2", "AVX512_CORE"), _LEARNT, _NETWORKS, "x86_64", own=ANY),
 )

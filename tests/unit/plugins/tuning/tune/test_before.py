@@ -6,6 +6,7 @@ import json
 import math
 import random
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,12 @@ from msgspec.structs import replace
 
 from hpcgen.plugins.tuning.bench import run_rounds
 from hpcgen.plugins.tuning.bench.rows import rows_of
-from hpcgen.plugins.tuning.bench.running import Starter, measure
-from hpcgen.plugins.tuning.bench.workloads import workload_named
+from hpcgen.plugins.tuning.bench.running import BenchCase, Starter, measure
+from hpcgen.plugins.tuning.bench.workloads import BenchWorkload, workload_named
 from hpcgen.plugins.tuning.measurements.records import Measurement
 from hpcgen.plugins.tuning.tune import Search, cell_of, open_study, space_for
 from hpcgen.plugins.tuning.tune.before import gained_before
-from hpcgen.plugins.tuning.tune.space import Settings, effective, idle
+from hpcgen.plugins.tuning.tune.space import Settings, Space, effective, idle
 from hpcgen.running.image_job import ImageJob
 from hpcgen.running.verify.starts import StartResult
 from tests.unit.plugins.tuning.bench.test_running import case, starter
@@ -93,10 +94,39 @@ TABLES: dict[str, tuple[str, dict[str, float]]] = {
 SEEDS = 8
 
 
-def trials_until_good(order: list[Settings], whole: list[Settings], gains: dict[str, float]) -> int:
-    best = max(gain_of(each, gains) for each in whole)
-    good = (at for at, each in enumerate(order, 1) if gain_of(each, gains) >= 0.95 * best)
+def trials_until_good(order: list[Settings], whole: list[Settings], gain: Callable[[Settings], float]) -> int:
+    best = max(map(gain, whole))
+    good = (at for at, each in enumerate(order, 1) if gain(each) >= 0.95 * best)
     return next(good, len(order) + 1)
+
+
+def searched_better_than_by_chance(
+    folder: Path,
+    image: BenchCase,
+    workload: BenchWorkload,
+    space: Space,
+    whole: list[Settings],
+    gain: Callable[[Settings], float],
+    of_job: Callable[[ImageJob], float],
+    readers: list[str],
+) -> None:
+    """Ten trials find what is good in a table, of which searches see noisy figures, and less of them than by chance.
+
+    whole: the settings of the table. gain, of_job: by settings, and by the job that a search starts for them.
+    """
+    by_search, by_chance = [], []
+    for seed in range(SEEDS):
+        chance = random.Random(seed)
+        found = open_study(folder / f"{seed}", {}, space, seed)
+
+        def start(job: ImageJob, timeout_s: float, chance: random.Random = chance) -> StartResult:
+            noisy = 100.0 * of_job(job) * chance.lognormvariate(0.0, 0.03)
+            return starter(lambda asked: noisy, readers=readers)(job, timeout_s)
+
+        Search(image, workload, 12, 3, 1.0, 60.0, starter=start).run(found)
+        by_search.append(trials_until_good([each.settings for each in found.trials()], whole, gain))
+        by_chance.append(trials_until_good(chance.sample(whole, len(whole)), whole, gain))
+    assert max(by_search) <= 10 and statistics.fmean(by_search) < statistics.fmean(by_chance), (by_search, by_chance)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -106,22 +136,15 @@ def test_ten_trials_find_what_is_within_five_percent_of_the_best(tmp_path: Path,
     gains |= dict(zip(space.axes["layout"][1:], LAYOUTS[1:], strict=True))
     unread = idle(READERS)
     whole = [each for each in space.combinations() if effective(each, unread) == each]
-    by_search, by_chance = [], []
-    for seed in range(SEEDS):
-        chance = random.Random(seed)
-        found = open_study(tmp_path / f"{seed}", {}, space, seed)
 
-        def start(job: ImageJob, timeout_s: float, chance: random.Random = chance) -> StartResult:
-            words = [*job.plan.stack.run.environment.values(), *json.loads(job.plan.job.command[-1]).values()]
-            layout = f"1x{job.plan.job.threads_per_rank}"
-            gain = math.prod(gains.get(word, 1.0) for word in [*words, layout] if isinstance(word, str))
-            noisy = 100.0 * gain * chance.lognormvariate(0.0, 0.03)
-            return starter(lambda asked: noisy, readers=READERS)(job, timeout_s)
+    def of_job(job: ImageJob) -> float:
+        words = [*job.plan.stack.run.environment.values(), *json.loads(job.plan.job.command[-1]).values()]
+        layout = f"1x{job.plan.job.threads_per_rank}"
+        return math.prod(gains.get(word, 1.0) for word in [*words, layout] if isinstance(word, str))
 
-        Search(CASE, workload, 12, 3, 1.0, 60.0, starter=start).run(found)
-        by_search.append(trials_until_good([each.settings for each in found.trials()], whole, gains))
-        by_chance.append(trials_until_good(chance.sample(whole, len(whole)), whole, gains))
-    assert max(by_search) <= 10 and statistics.fmean(by_search) < statistics.fmean(by_chance), (by_search, by_chance)
+    searched_better_than_by_chance(
+        tmp_path, CASE, workload, space, whole, lambda each: gain_of(each, gains), of_job, READERS
+    )
 
 
 MEASURED = json.loads(Path(__file__).with_name("measured_tables.json").read_text())
@@ -150,24 +173,14 @@ def test_so_do_they_in_a_table_that_was_measured_whole(tmp_path: Path, name: str
 
     for settings, ratio in table:
         measure(cell_of(image, workload, settings), 1.0, 60.0, remembered(ratio))
-    whole = [settings for settings, _ in table]
     gains = {json.dumps(settings, sort_keys=True): ratio for settings, ratio in table}
-    best = max(gains.values())
-
-    def until_good(order: list[Settings]) -> int:
-        good = (at for at, each in enumerate(order, 1) if gains[json.dumps(each, sort_keys=True)] >= 0.95 * best)
-        return next(good, len(order) + 1)
-
-    by_search, by_chance = [], []
-    for seed in range(SEEDS):
-        chance = random.Random(seed)
-        found = open_study(tmp_path / f"{seed}", {}, space, seed)
-
-        def start(job: ImageJob, timeout_s: float, chance: random.Random = chance) -> StartResult:
-            noisy = 100.0 * ratios[known_by(job)] * chance.lognormvariate(0.0, 0.03)
-            return starter(lambda asked: noisy, readers=MEASURED[name]["readers"])(job, timeout_s)
-
-        Search(image, workload, 12, 3, 1.0, 60.0, starter=start).run(found)
-        by_search.append(until_good([each.settings for each in found.trials()]))
-        by_chance.append(until_good(chance.sample(whole, len(whole))))
-    assert max(by_search) <= 10 and statistics.fmean(by_search) < statistics.fmean(by_chance), (by_search, by_chance)
+    searched_better_than_by_chance(
+        tmp_path,
+        image,
+        workload,
+        space,
+        [settings for settings, _ in table],
+        lambda each: gains[json.dumps(each, sort_keys=True)],
+        lambda job: ratios[known_by(job)],
+        MEASURED[name]["readers"],
+    )
