@@ -72,9 +72,11 @@ def test_wheels_of_a_named_folder_are_taken_by_their_hash_beside_any_index(
         assert found == [line(own, "mine", "1.0+site"), line(pack, "pack", "1.0")]
         assert [each.urls for each in find_files(found, [address])] == [[own.as_uri()], [pack.as_uri()]]
         monkeypatch.setenv("PIP_INDEX_URL", address)
+        pip_settings.cache_clear()
         assert lock_wheels(["mine"], "3.11", "x86_64", "2.31") == found
     finally:
         look_in([])
+        pip_settings.cache_clear()
     with pytest.raises(InputError, match="is not a folder"):
         look_in([own])
 
