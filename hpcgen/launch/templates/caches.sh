@@ -27,7 +27,7 @@ own_caches() { # a folder on the node, command
 #: compiled
     # Code that is compiled at run time is each rank's own, on its node: ranks that share it crash.
     # What killed ranks left is no longer locked.
-    local name own lock program told status
+    local name own lock program='' told='' status
     find "$1" -maxdepth 1 -type d -user "$(id -u)" -name 'hpcgen-cache-*' -mmin +1 -exec flock -n {} rm -rf {} \; 2> /dev/null
     own=$(mktemp -d "$1/hpcgen-cache-XXXXXX") && exec {lock}< "$own" && flock -n "$lock"
     shift
@@ -41,10 +41,12 @@ own_caches() { # a folder on the node, command
         [ -n "${!name:-}" ] || export "$name=$own/$name"
         mkdir -p "${!name}"
     done
+    @{traps}
     # A program in the background would not be interrupted without this.
     (trap : INT QUIT; exec "$@") <&0 &
     program=$!
-    @{traps}
+    # It may not have been interrupted by what came before it ran.
+    [ -z "$told" ] || kill "$program" 2> /dev/null
     while told='' status=0; do
         wait "$program" || status=$?
         [ -n "$told" ] || break
@@ -54,7 +56,7 @@ own_caches() { # a folder on the node, command
     exit "$status"
 }
 #: trap
-trap 'told=1; kill -s @{signal} "$program" 2> /dev/null' @{signal}
+trap 'told=1; [ -z "$program" ] || kill -s @{signal} "$program" 2> /dev/null' @{signal}
 #: kept
 # Kept for this image, kind of node and layout: code of one rank can be wrong for another.
 # Under a launcher of MPI the batch system numbers what that starts on each node, not the ranks.

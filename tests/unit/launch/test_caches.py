@@ -112,6 +112,17 @@ def test_a_signal_reaches_the_program_and_nothing_is_left(rank: Rank, sent: sign
     assert rank.left() == []
 
 
+def test_a_signal_that_comes_while_the_program_starts_ends_both(rank: Rank) -> None:
+    # Bash takes a function of the environment for its own `trap`: the function sets its traps slowly by it.
+    slow = {"BASH_FUNC_trap%%": '() { sleep 0.2; builtin trap "$@"; }'}
+    started = rank.start("builtin trap 'exit 3' INT; echo ready; while :; do sleep 0.05; done", **slow)
+    assert started.stdout is not None
+    assert started.stdout.readline() == "ready\n"
+    started.send_signal(signal.SIGINT)
+    assert started.wait(60) == 3
+    assert rank.left() == []
+
+
 def test_what_a_killed_rank_left_goes_with_the_next_one_and_no_other(rank: Rank) -> None:
     old = time.time() - 600
     left, running, others = (rank.node / name for name in ("hpcgen-cache-left", "hpcgen-cache-held", "others"))
