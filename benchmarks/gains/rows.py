@@ -10,22 +10,8 @@ import msgspec
 
 from hpcgen.core.model.job import Job
 from hpcgen.plugins.tuning.bench import program
-from hpcgen.plugins.tuning.bench.networks import (
-    RELU,
-    AnyLayer,
-    BatchNorm,
-    Conv,
-    Dense,
-    GlobalPool,
-    Layers,
-    MaxPool,
-    NeuralNetwork,
-    Residual,
-    bert,
-    lstm,
-)
 from hpcgen.plugins.tuning.bench.variants import HUGE_PAGES, Variant
-from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
+from hpcgen.plugins.tuning.bench.workloads import workload_named
 from hpcgen.plugins.tuning.measurements.records import Precision, Workload
 
 Framework = Literal["pytorch", "tensorflow", "numpy", "own"]
@@ -51,76 +37,38 @@ class Way(msgspec.Struct, frozen=True):
 class Row(msgspec.Struct, frozen=True):
     """One workload of the table.
 
-    ``ways``: its variants beside the plain one and the default; ``size``: of an operation without a network.
-    ``bf16``: the variant of which there is one in that precision, too, "" for none.
+    ``ways``: its variants beside the plain one and the default. ``bf16``: the variant of which there is one in that
+    precision, too, "" for none.
     """
 
+    name: str
     workload: Workload
     framework: Framework
     ways: Mapping[str, Way]
-    network: NeuralNetwork | None = None
-    size: int = 0
     bf16: str = ""
 
-    @property
-    def name(self) -> str:
-        """The workload's, with ``-inference`` where that is another row."""
-        ending = "-inference" if self.workload.kind == "inference" else ""
-        return ("tf-" if self.framework == "tensorflow" else "") + self.workload.name + ending
 
-
-def resnet18(size: int) -> NeuralNetwork:
-    """ResNet-18 with 11,689,512 parameters, as in torchvision."""
-    layers: list[AnyLayer] = [*_normed(64, 7, 2), RELU, MaxPool(size=3, stride=2, same=True)]
-    for number in range(8):
-        width, stride = 64 * 2 ** (number // 2), 2 if number in (2, 4, 6) else 1
-        main = (*_normed(width, 3, stride), RELU, *_normed(width, 3, 1))
-        layers += [Residual(main=main, shortcut=_normed(width, 1, stride) if stride == 2 else ()), RELU]
-    return NeuralNetwork((size, size, 3), (*layers, GlobalPool(), Dense(units=1000)), 1000)
-
-
-def _normed(filters: int, kernel: int, stride: int) -> Layers:
-    return (Conv(filters=filters, kernel=kernel, stride=stride, bias=False), BatchNorm())
+def _bench(name: str, framework: Framework, ways: Mapping[str, Way], bf16: str = EXPERT) -> Row:
+    """A workload of ``hpcgen bench``."""
+    beside = "tf-" if framework == "tensorflow" else ""
+    return Row(beside + name, workload_named(name).record, framework, ways, bf16)
 
 
 def _rows() -> list[Row]:
-    conv, words, recurrent = resnet18(96), bert(128, 4, 512), lstm()
-
-    def of(name: str, kind: Literal["training", "inference"], batch: int) -> Workload:
-        return Workload(name=name, kind=kind, batch=batch)
-
     engines = {"onnxruntime": Way(IMAGE, "onnxruntime"), "openvino": Way(IMAGE, "openvino")}
     frozen = {**TCMALLOC, **LAST, "TORCHINDUCTOR_FREEZING": "1"}
     compiled = {CHOSEN: Way(IMAGE, "torch.compile")}
     by_hand = {EXPERT: Way(TCMALLOC)}
+    halo = Workload(name="halo", kind="hpc", precision="fp64", shape=[510, 510])
     return [
-        Row(
-            of("resnet18", "training", 16), "pytorch", {**compiled, EXPERT: Way({**TCMALLOC, **LAST})}, conv, 0, EXPERT
-        ),
-        Row(
-            of("resnet18", "inference", 16),
-            "pytorch",
-            {**engines, EXPERT: Way(frozen, "torch.compile")},
-            conv,
-            0,
-            EXPERT,
-        ),
-        Row(of("bert-small", "training", 8), "pytorch", {**compiled, **by_hand}, words, 0, EXPERT),
-        Row(of("bert-small", "inference", 8), "pytorch", {**engines, **by_hand}, words, 0, EXPERT),
-        Row(of("lstm", "training", 20), "pytorch", {**compiled, **by_hand}, recurrent, 0, EXPERT),
-        Row(
-            Workload(name="fft", kind="hpc", precision="fp64", shape=[1024, 1024]),
-            "numpy",
-            {CHOSEN: Way({**IMAGE, **WORKERS}), EXPERT: Way({**TCMALLOC, **WORKERS})},
-            None,
-            1024,
-        ),
-        Row(
-            Workload(name="halo", kind="hpc", precision="fp64", shape=[510, 510]),
-            "own",
-            {EXPERT: Way(flags="-O3 TARGET -ffast-math")},
-        ),
-        Row(of("resnet18", "training", 16), "tensorflow", {CHOSEN: Way(IMAGE, "xla"), **by_hand}, conv, 0, EXPERT),
+        _bench("resnet18", "pytorch", {**compiled, EXPERT: Way({**TCMALLOC, **LAST})}),
+        _bench("resnet18-inference", "pytorch", {**engines, EXPERT: Way(frozen, "torch.compile")}),
+        _bench("bert-small", "pytorch", {**compiled, **by_hand}),
+        _bench("bert-small-inference", "pytorch", {**engines, **by_hand}),
+        _bench("lstm", "pytorch", {**compiled, **by_hand}),
+        _bench("fft", "numpy", {CHOSEN: Way({**IMAGE, **WORKERS}), EXPERT: Way({**TCMALLOC, **WORKERS})}, bf16=""),
+        Row("halo", halo, "own", {EXPERT: Way(flags="-O3 TARGET -ffast-math")}),
+        _bench("resnet18", "tensorflow", {CHOSEN: Way(IMAGE, "xla"), **by_hand}),
     ]
 
 
@@ -139,7 +87,7 @@ OPENMP = {
 
 def request_of(row: Row, way: Way, threads: int) -> str:
     """What the program of ``hpcgen bench`` is asked for."""
-    workload = BenchWorkload(row.name, row.workload, (row.framework,), "", network=row.network, size=row.size)
+    workload = workload_named(row.name.removeprefix("tf-"))
     variant = Variant(compiler=way.compiler, precision=way.precision, environment=dict(way.environment))
     job = Job(nodes=1, ranks_per_node=1, threads_per_rank=threads, walltime_s=0, command=[])
     return program.asked(workload, variant, job, 1)

@@ -63,8 +63,10 @@ def test_the_default_of_the_table_is_what_images_have(rows: ModuleType) -> None:
     assert all(f"{name}={value}" in dockerfile for name, value in rows.IMAGE.items())
 
 
-def test_the_network_is_resnet18(rows: ModuleType) -> None:
-    assert rows.resnet18(224).parameters == 11_689_512
+def test_each_row_is_asked_of_its_program_as_bench_asks_it(rows: ModuleType) -> None:
+    asked = {name: rows.request_of(row, rows.Way(), 2) for name, row in rows.ROWS.items() if row.framework != "own"}
+    assert len(asked) == 7
+    assert asked["tf-resnet18"] == asked["resnet18"] != asked["resnet18-inference"]
 
 
 def test_steps_are_timed_when_a_line_asks(rows: ModuleType, tmp_path: Path) -> None:

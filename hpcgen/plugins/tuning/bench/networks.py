@@ -352,6 +352,16 @@ def resnet50(size: int) -> NeuralNetwork:
     return NeuralNetwork((size, size, 3), (*layers, GlobalPool(), Dense(units=1000)), 1000)
 
 
+def resnet18(size: int) -> NeuralNetwork:
+    """ResNet-18 with 11,689,512 parameters, as in torchvision."""
+    layers: list[AnyLayer] = [*_normed(64, 7, 2), RELU, MaxPool(size=3, stride=2, same=True)]
+    for number in range(8):
+        width, stride = 64 * 2 ** (number // 2), 2 if number in (2, 4, 6) else 1
+        main = (*_normed(width, 3, stride), RELU, *_normed(width, 3, 1))
+        layers += [Residual(main=main, shortcut=_normed(width, 1, stride) if stride == 2 else ()), RELU]
+    return NeuralNetwork((size, size, 3), (*layers, GlobalPool(), Dense(units=1000)), 1000)
+
+
 def _normed(filters: int, kernel: int, stride: int) -> Layers:
     return (Conv(filters=filters, kernel=kernel, stride=stride, bias=False), BatchNorm())
 

@@ -8,7 +8,17 @@ from functools import cache
 import msgspec
 
 from hpcgen.core.errors import UnknownNameError, did_you_mean
-from hpcgen.plugins.tuning.bench.networks import NeuralNetwork, alexnet, bert, gan3d, lstm, mlp, mnist_cnn, resnet50
+from hpcgen.plugins.tuning.bench.networks import (
+    NeuralNetwork,
+    alexnet,
+    bert,
+    gan3d,
+    lstm,
+    mlp,
+    mnist_cnn,
+    resnet18,
+    resnet50,
+)
 from hpcgen.plugins.tuning.measurements.records import UNITS, Metric, Workload
 
 FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mpi4py", "numpy")
@@ -91,6 +101,8 @@ def _all() -> Iterator[BenchWorkload]:
     for name, size, batch in (("resnet50", 224, 96), ("resnet50-small", 64, 8)):
         for ending, title in (("", ""), ("-inference", ", inference")):
             yield _network(name + ending, f"ResNet-50 on {size}x{size}{title}", resnet50(size), batch, layers=50)
+    for ending, title in (("", ""), ("-inference", ", inference")):
+        yield _network("resnet18" + ending, f"ResNet-18 on 96x96{title}", resnet18(96), 16, layers=18)
     yield _network("gan3d", "a step of a 3D GAN on 25x25x25", gan3d(), 8)
     yield _network("bert-base-inference", "BERT-base on 128 words, inference", bert(128, 12, 768), 1, layers=12)
     for ending, title in (("", ""), ("-inference", ", inference")):

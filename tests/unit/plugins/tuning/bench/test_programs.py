@@ -52,9 +52,10 @@ def test_every_workload_has_programs_and_its_request_is_one_word() -> None:
     ("name", "parameters", "gflop"),
     [
         # What Keras prints of its example mnist_cnn; torchvision of resnet50, with 4.09 billion multiply-adds;
-        # and of alexnet; CANDLE's README of P1B2; Hugging Face's transformers of BertModel.
+        # of resnet18 and of alexnet; CANDLE's README of P1B2; Hugging Face's transformers of BertModel.
         ("mnist-cnn", 1_199_882, None),
         ("resnet50-inference", 25_557_032, 8.18),
+        ("resnet18", 11_689_512, None),
         ("alexnet", 61_100_840, None),
         ("mlp", 29_540_618, None),
         ("bert-base-inference", 109_482_240, 22.3),
