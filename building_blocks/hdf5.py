@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from hpcgen.blocks.base import BlockOptions, Context, need
 from hpcgen.blocks.cmake_library import CMakeLibraryBlock
-from hpcgen.blocks.mpi_library import MpiLibraryBlock, with_fortran
+from hpcgen.blocks.mpi_library import MpiLibraryBlock
 from hpcgen.blocks.standard_mpi import mpicc
 from hpcgen.blocks.steps import Packages, Run, command, run
 
@@ -40,7 +40,7 @@ class Hdf5(MpiLibraryBlock, CMakeLibraryBlock):
 
     def settings(self, ctx: Context) -> Mapping[str, str]:
         """Source: HDF5's release_docs/INSTALL_CMake.txt; the wrapper as compiler, so that no other MPI is found."""
-        fortran = with_fortran(ctx)
+        fortran = ctx.options.fortran
         return {
             **({"CMAKE_Fortran_COMPILER": "mpifort"} if fortran else {}),
             "BUILD_SHARED_LIBS": "ON",

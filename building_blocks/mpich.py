@@ -52,6 +52,7 @@ class Mpich(AutotoolsBlock):
 
     name = "mpich"
     provides = ("mpi",)
+    passes_on = {"fortran": ("gnu",)}
     needs = (
         need("gnu", when=from_source),
         need("libfabric", when=from_source),

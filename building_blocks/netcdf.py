@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from hpcgen.blocks.base import BlockOptions, Context, Situation, need
 from hpcgen.blocks.cmake_library import CMakeLibraryBlock
-from hpcgen.blocks.mpi_library import MpiLibraryBlock, with_fortran
+from hpcgen.blocks.mpi_library import MpiLibraryBlock
 from hpcgen.blocks.standard_mpi import mpicc
 from hpcgen.blocks.steps import Input, Packages, Run, Test, command, run
 from hpcgen.core.model.image_paths import SCRATCH
@@ -75,7 +75,7 @@ class Netcdf(MpiLibraryBlock, CMakeLibraryBlock):
     def test(self, ctx: Context) -> list[Test]:
         """Beside the tests of the library: Fortran's is linked with it."""
         tests = super().test(ctx)
-        if with_fortran(ctx):
+        if ctx.options.fortran:
             libraries = command("ldd", f"{ctx.prefix}/lib/libnetcdff.so")
             tests.append(Test("Fortran", libraries, expect=f"{ctx.prefix}/lib/libnetcdf.so"))
         return tests

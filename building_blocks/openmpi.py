@@ -104,6 +104,7 @@ class Openmpi(AutotoolsBlock):
 
     name = "openmpi"
     provides = ("mpi",)
+    passes_on = {"fortran": ("gnu",)}
     needs = (
         need("gnu", when=from_source),
         need("python", ">=3.8", build_only=True, when=from_wheels),

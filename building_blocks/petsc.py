@@ -7,7 +7,7 @@ import msgspec
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, need
 from hpcgen.blocks.gcc_packages import gcc_libraries
-from hpcgen.blocks.mpi_library import MpiLibraryBlock, with_fortran
+from hpcgen.blocks.mpi_library import MpiLibraryBlock
 from hpcgen.blocks.standard_mpi import mpicc, mpicxx
 from hpcgen.blocks.steps import Environment, Packages
 from hpcgen.core.model.image_paths import SCRATCH
@@ -52,7 +52,7 @@ class Petsc(MpiLibraryBlock, AutotoolsBlock):
 
     def settings(self, ctx: Context) -> list[str]:
         """Source: petsc.org, "Configuring PETSc"."""
-        fortran = with_fortran(ctx)
+        fortran = ctx.options.fortran
         flags = " ".join(["-O3", *ctx.flags])
         return [
             f"--with-cc={mpicc(ctx)}",

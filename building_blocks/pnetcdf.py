@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, need
-from hpcgen.blocks.mpi_library import MpiLibraryBlock, with_fortran
+from hpcgen.blocks.mpi_library import MpiLibraryBlock
 from hpcgen.blocks.standard_mpi import mpicc
 from hpcgen.blocks.steps import Packages
 
@@ -36,7 +36,7 @@ class Pnetcdf(MpiLibraryBlock, AutotoolsBlock):
     def settings(self, ctx: Context) -> list[str]:
         """Source: PnetCDF's INSTALL. Programs that help it to be built are not of MPI."""
         fortran = ["--disable-fortran"]
-        if with_fortran(ctx):
+        if ctx.options.fortran:
             fortran = ["MPIF77=mpifort", "MPIF90=mpifort"]
         return [
             f"MPICC={mpicc(ctx)}",

@@ -32,12 +32,13 @@ class Block:
     which `hpcgen check` tries a block that needs some. ``distributions``: packages of the Python index, by their normal
     names, that it brings itself, so that they are not installed from a user's file; ``companions``: patterns of those
     that come with them there. ``agrees``: by the name of a block that it is built for, the option that has to be as
-    that one's. ``gpu_memory``: by the name of a block with a run time for GPUs, the option with which it sends from
-    and to their memory, and since which release. ``brings_driver``: it brings the user-mode ``driver`` (a value of its
-    rows) for nodes whose own is of an older branch, one of its rows' ``branches``; all that asks for a driver has that
-    one then. ``of_project``: what the project asks for itself, which changes most often: its packages and steps come
-    after those of all other blocks. ``of_base``: named in no version, it is the base's own, and does not decide which
-    base that is.
+    that one's. ``passes_on``: by the name of an option, what has to have it, too, where this block has it: the
+    compilers and the MPI that Fortran is compiled with. ``gpu_memory``: by the name of a block with a run time for
+    GPUs, the option with which it sends from and to their memory, and since which release. ``brings_driver``: it brings
+    the user-mode ``driver`` (a value of its rows) for nodes whose own is of an older branch, one of its rows'
+    ``branches``; all that asks for a driver has that one then. ``of_project``: what the project asks for itself, which
+    changes most often: its packages and steps come after those of all other blocks. ``of_base``: named in no version,
+    it is the base's own, and does not decide which base that is.
     """
 
     name: ClassVar[str]
@@ -49,6 +50,7 @@ class Block:
     distributions: ClassVar[tuple[str, ...]] = ()
     companions: ClassVar[tuple[str, ...]] = ()
     agrees: ClassVar[Mapping[str, str]] = {}
+    passes_on: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     gpu_memory: ClassVar[Mapping[str, tuple[str, str]]] = {}
     gpu_vendor: ClassVar[str] = ""
     brings_driver: ClassVar[bool] = False

@@ -10,7 +10,6 @@ from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.own_ranks import own_ranks
 from hpcgen.blocks.standard_mpi import linked, linked_test, mpicc, mpicxx
 from hpcgen.blocks.steps import Environment, Run, Test, TextFile, command, run
-from hpcgen.core.errors import ConflictError
 from hpcgen.core.model.image_paths import SCRATCH
 
 _SHARED = "mpi_ranks"
@@ -33,6 +32,7 @@ class MpiLibraryBlock(Block):
     fortran_program: ClassVar[str] = ""
     fortran_linked_with: ClassVar[tuple[str, ...]] = ()
     known_by: ClassVar[tuple[str, ...]] = ()
+    passes_on = {"fortran": ("gnu", "mpi")}
 
     def fortran_library(self, ctx: Context) -> Iterable[Run]:
         """Further steps of the Fortran interface, where the library's own are not all."""
@@ -63,7 +63,7 @@ class MpiLibraryBlock(Block):
             command(compiler, "-O2", "-o", _program(ctx, self.program), source, *self.linked_with),
             joins="previous",
         )
-        if with_fortran(ctx):
+        if _has_fortran(ctx):
             yield from self.fortran_library(ctx)
             yield self._fortran_program(ctx)
 
@@ -86,7 +86,7 @@ class MpiLibraryBlock(Block):
         library, program = f"{ctx.prefix}/lib/{self.library}", _program(ctx, self.program)
         tests = [Test("library", command("ldd", program), expect=library), *linked_test(ctx, program)]
         programs = {"two ranks": program}
-        if with_fortran(ctx):
+        if _has_fortran(ctx):
             programs["two ranks in Fortran"] = _program(ctx, self.fortran_program)
         if ctx.facts.mpi is None:
             # An MPI with CUDA may be linked with the driver's library.
@@ -100,29 +100,13 @@ class MpiLibraryBlock(Block):
         return linked(ctx)
 
 
+def _has_fortran(ctx: Context) -> bool:
+    return bool(getattr(ctx.options, "fortran", False))
+
+
 def _program(ctx: Context, source: str) -> str:
     return f"{ctx.prefix}/bin/{source.partition('.')[0]}"
 
 
 def _files(ctx: Context, *names: str) -> list[TextFile]:
     return [TextFile(f"files/tests/{name}", f"{SCRATCH}/{name}", ctx.text_file(name)) for name in names]
-
-
-def with_fortran(ctx: Context) -> bool:
-    """Whether the Fortran interface is asked for.
-
-    ConflictError: the image's MPI or its compilers lack Fortran, with the options that bring it.
-    """
-    if not getattr(ctx.options, "fortran", False):
-        return False
-    for name in ("gnu", "mpi"):
-        chosen = ctx.use(name)
-        if not getattr(chosen.options, "fortran", True):
-            raise ConflictError(
-                f"{ctx.me.name} is compiled in Fortran, for which {chosen.name} {chosen.version} has no {_LACKS[name]}",
-                remedy=f"--set {chosen.name}.fortran=true",
-            )
-    return True
-
-
-_LACKS = {"gnu": "compiler", "mpi": "bindings"}

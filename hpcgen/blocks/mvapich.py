@@ -16,6 +16,7 @@ class MvapichBlock(AutotoolsBlock):
     """Base of both. A subclass says what is below it: its needs, packages and :meth:`below`."""
 
     provides = ("mpi",)
+    passes_on = {"fortran": ("gnu",)}
     ranks_print: tuple[str, str]
     """A program of the release that tells of itself, and what each rank of it prints."""
 

@@ -1,4 +1,7 @@
-"""Options in which a block must be as the one that it is built for: where only one default gave way, the other does."""
+"""Options in which blocks must be as those that they are built for, or with.
+
+Where only one default gave way, the other does; and what one is compiled with has the language that it is written in.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from hpcgen.blocks.base import Facts
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.core.errors import ConflictError, Problem, Problems
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.stack import Stack, StackBlock
 from hpcgen.planning.resolver.resolve import NoPlanError
@@ -19,6 +23,7 @@ def agreeing(
     """The blocks, of which those that are built for one another agree in their options, if they can.
 
     ``resolve``: chooses the blocks, with settings beside those of the stack. ``said``: what ``--set`` says.
+    ConflictError: the user took away what one of them is compiled with.
     """
     blocks = resolve(said)
     while (more := _agreed(catalog, facts, blocks, stack, said)) is not None:
@@ -26,6 +31,11 @@ def agreeing(
             blocks, said = resolve(more), more
         except NoPlanError:
             break
+    there = {each.name: each for each in blocks if catalog.has_block(each.name)}
+    Problems(
+        Problem(f"{name} is compiled with {option}, which {other} lacks", remedy=f"--set {other}.{option}=true")
+        for name, other, option in _lacking(catalog, there)
+    ).raise_as(ConflictError)
     return blocks
 
 
@@ -45,6 +55,10 @@ def _agreed(
         if values[0] != values[1] and taken is not None:
             for each in free:
                 found.setdefault(each, {})[option] = str(taken)
+    for _, other, option in _lacking(catalog, there):
+        # What stands for MPI is said of that, too.
+        if not any(_is_said(stack, found, each, option) for each in (other, catalog.identifier(other))):
+            found.setdefault(other, {})[option] = "true"
     return found if found != said else None
 
 
@@ -53,6 +67,20 @@ def _pairs(catalog: Catalog, there: Mapping[str, PlannedBlock]) -> Iterator[tupl
         for other, option in catalog.block(name).agrees.items():
             if other in there:
                 yield name, other, option
+
+
+def passed_on(catalog: Catalog, there: Mapping[str, PlannedBlock]) -> Iterator[tuple[str, str, str]]:
+    """Each block with an option that is passed on, one that it is compiled with, and the option."""
+    for name, planned in there.items():
+        for option, wanted in catalog.block(name).passes_on.items():
+            for other in there if planned.options.get(option) else ():
+                if option in there[other].options and catalog.identifier(other) in wanted:
+                    yield name, other, option
+
+
+def _lacking(catalog: Catalog, there: Mapping[str, PlannedBlock]) -> Iterator[tuple[str, str, str]]:
+    """Of these, where the second has it not."""
+    return (each for each in passed_on(catalog, there) if not there[each[1]].options[each[2]])
 
 
 def _is_said(stack: Stack, said: Settings, name: str, option: str) -> bool:

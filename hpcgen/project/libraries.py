@@ -151,9 +151,6 @@ def _block_over_mpi(block: str, row: LibraryRow, library: WantedLibrary, build: 
         return
     draft.add_block(block, why, library.where, fortran=True)
     draft.blocks[block] = {"options": {"fortran": True}}
-    if "options" not in draft.blocks.setdefault("mpi", {}):
-        reason = f"{library.asked}: its Fortran interface needs that of MPI"
-        draft.put(("blocks", "mpi"), {"options": {"fortran": True}}, reason, library.where)
 
 
 def _for_fortran(library: WantedLibrary, build: BuildFile) -> bool:

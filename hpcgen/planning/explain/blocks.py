@@ -8,6 +8,7 @@ from hpcgen.core.config.provenance import shown_value
 from hpcgen.core.model.plan import PlannedBlock
 from hpcgen.core.model.reasons import Reason
 from hpcgen.core.model.stack import StackBlock
+from hpcgen.planning.agreement import passed_on
 from hpcgen.planning.explain.case import ExplainCase, Explanation, Ground, Refused
 from hpcgen.planning.memory import gained, measured_row
 from hpcgen.planning.resolver.node import node_of
@@ -111,7 +112,8 @@ def option(case: ExplainCase, path: str) -> Explanation:
     else:
         origin = case.catalog.block_origin(planned.name)
         default = Ground(kind="block", text="its own default, or the smaller form that is enough here", place=origin)
-        grounds = _gave_way(case, planned, key) or _agreed(case, planned, key) or [default]
+        grounds = _gave_way(case, planned, key) or _agreed(case, planned, key) or _passed_on(case, planned, key)
+        grounds = grounds or [default]
     kind = next(each.type for each in option_fields(cls.Options) if each.encode_name == key)
     others = [word for word in literal_words(kind) if word != value]
     refused = [Refused(what=word, why=f"not requested: --set {path}={word}") for word in others]
@@ -146,3 +148,17 @@ def _agreed(case: ExplainCase, planned: PlannedBlock, key: str) -> list[Ground]:
                 *_gave_way(case, each, key),
             ]
     return []
+
+
+def _passed_on(case: ExplainCase, planned: PlannedBlock, key: str) -> list[Ground]:
+    """The blocks with that option which are compiled with this one."""
+    there = {each.name: each for each in case.plan.blocks if case.catalog.has_block(each.name)}
+    return [
+        Ground(
+            kind="block",
+            text=f"as {name}.{option}: it is compiled with {planned.name}",
+            place=case.catalog.block_origin(name),
+        )
+        for name, other, option in passed_on(case.catalog, there)
+        if (other, option) == (planned.name, key)
+    ]

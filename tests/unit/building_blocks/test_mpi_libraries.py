@@ -39,17 +39,22 @@ def test_between_nodes_they_use_the_folder_of_the_job(hpcgen: Command, tmp_path:
 
 
 @pytest.mark.parametrize("name", ["hdf5", "netcdf", "petsc", "pnetcdf"])
-def test_fortran_needs_that_of_mpi(hpcgen: Command, tmp_path: Path, name: str) -> None:
+def test_fortran_brings_that_of_compilers_and_mpi(hpcgen: Command, tmp_path: Path, name: str) -> None:
     words = ["--site", "workstation", "--set", f"{name}.fortran=true", "--set", "mpi.provider=mpich"]
-    (tmp_path / "hpcgen.yaml").write_text(f"name: a\ntitle: a\nblocks: {{{name}: {{}}}}\nrun: {{command: [a]}}\n")
-    done = hpcgen("render", "--format", "docker", "-o", "kit", *words, "--set", "gnu.fortran=true")
-    assert done.returncode != 0 and "--set mpich.fortran=true" in done.stderr
-    words += ["--set", "gnu.fortran=true", "--set", "mpich.fortran=true"]
-    done = hpcgen("render", "--format", "docker", "-o", "kit", *words)
-    assert done.returncode == 0, done.stderr
-    recipe, selftest = ((tmp_path / "kit" / each).read_text("utf-8") for each in ("Dockerfile", "selftest.sh"))
+    recipe, selftest = rendered(hpcgen, tmp_path, f"{name}: {{}}", *words)
+    assert " gfortran" in recipe and "--enable-fortran" in recipe
     assert f"mpifort -O2 -I/opt/{name}/include -o /opt/{name}/bin/{name}_fortran mpi_ranks.f90" in recipe
     assert f"mpiexec -n 2 /opt/{name}/bin/{name}_fortran /tmp" in selftest
+
+
+@pytest.mark.parametrize("name", ["mpich", "openmpi", "mvapich"])
+def test_an_mpi_with_fortran_is_compiled_by_its_compiler(hpcgen: Command, tmp_path: Path, name: str) -> None:
+    words = ["--site", "workstation", "--set", f"mpi.provider={name}"]
+    recipe, _ = rendered(hpcgen, tmp_path, "mpi: {options: {fortran: true}}", *words)
+    assert " gfortran" in recipe and "--enable-fortran" in recipe.replace("--enable-mpi-fortran", "--enable-fortran")
+    done = hpcgen("plan", *words, "--set", "gnu.fortran=false")
+    assert done.returncode != 0
+    assert f"{name} is compiled with fortran, which gnu lacks" in done.stderr and "gnu.fortran=true" in done.stderr
 
 
 def test_builds_know_the_folders_by_the_names_that_makefiles_have(hpcgen: Command, tmp_path: Path) -> None:

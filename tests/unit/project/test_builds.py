@@ -162,7 +162,7 @@ def test_libraries_of_a_program_over_mpi_are_over_the_images(
 def test_the_fortran_interface_of_a_library_over_mpi(tmp_path: Path) -> None:
     text = "project(a Fortran)\nfind_package(MPI)\nfind_package(NetCDF REQUIRED)\nadd_executable(a a.f90)\n"
     draft = made(tmp_path, {"CMakeLists.txt": text})
-    assert draft.blocks["netcdf"] == draft.blocks["mpi"] == draft.blocks["gnu"] == {"options": {"fortran": True}}
+    assert draft.blocks["netcdf"] == draft.blocks["gnu"] == {"options": {"fortran": True}}
     assert "os_packages" not in draft.blocks
 
 
