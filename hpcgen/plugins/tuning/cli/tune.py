@@ -281,19 +281,23 @@ def _compared(
 ) -> list[BenchOutcome]:
     """The default and the best, measured in fresh pairs: what seems to be faster has to show it twice."""
     from hpcgen.core.support.processes import interruptible
-    from hpcgen.plugins.tuning.tune import cell_of, confirm
+    from hpcgen.plugins.tuning.tune import FINALISTS, cell_of, confirm, finalist
 
-    best = study.best()
-    settings = [{}, best.settings] if best is not None else [{}]
-    outcomes = [cell_of(case, workload, each, others) for each in settings]
-    say(
-        f"compares the best with the default in {options.compare_rounds} rounds"
-        if len(settings) > 1
-        else "no other settings could be measured"
-    )
+    best = [each.settings for each in study.fastest(FINALISTS)]
+    times = (options.seconds, options.start_timeout)
+    outcomes = [cell_of(case, workload, each, others) for each in ({}, *best[:1])]
     try:
         with interruptible():
-            confirm(outcomes, options.compare_rounds, options.seconds, options.start_timeout)
+            if len(best) > 1:
+                say(f"measures the {len(best)} fastest anew, to choose one of them")
+                again = [cell_of(case, workload, each, others) for each in ({}, *best)]
+                outcomes[1] = cell_of(case, workload, best[finalist(again, options.rounds, *times) - 1], others)
+            say(
+                f"compares the best with the default in {options.compare_rounds} rounds"
+                if best
+                else "no other settings could be measured"
+            )
+            confirm(outcomes, options.compare_rounds, *times)
     except KeyboardInterrupt:
         say("warning: interrupted; the comparison has fewer rounds")
         if not all(each.rates for each in outcomes):

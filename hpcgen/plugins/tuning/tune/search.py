@@ -23,6 +23,12 @@ MARGIN = 0.9
 LEAST = 2
 """Pairs before a trial may end early: one can be disturbed."""
 
+FINALISTS = 3
+"""Of a search, measured anew side by side: the first of many owes its place to chance, too."""
+
+ALIKE = 0.97
+"""Of finalists at least this part as fast as the fastest the one with the fewest settings is taken."""
+
 LOOK_S = 5.0
 
 
@@ -147,6 +153,22 @@ def hopeless(pairs: Sequence[float], bar: float) -> str:
     if len(pairs) < LEAST or max(pairs) >= bar:
         return ""
     return f"at most {max(pairs):.2f} times the default in {len(pairs)} pairs"
+
+
+def finalist(
+    outcomes: Sequence[BenchOutcome], rounds: int, seconds: float, timeout_s: float, starter: Starter = start_job
+) -> int:
+    """Measure the default and the best of a search in fresh pairs; which of these is to be compared with it.
+
+    ``outcomes``: the default, and the fastest after it. ``seconds``, ``timeout_s``, ``starter``: as for
+    :func:`hpcgen.plugins.tuning.bench.run_rounds`.
+    """
+    run_rounds(outcomes, rounds=rounds, seconds=seconds, timeout_s=timeout_s, starter=starter)
+    default = outcomes[0].case.image
+    ratios = [statistics.median(each.pairs) if each.pairs else 0.0 for each in compare(outcomes)[1:]]
+    changes = [len(each.variant.words) + (each.case.image != default) for each in outcomes[1:]]
+    alike = [place for place, ratio in enumerate(ratios) if ratio >= ALIKE * max(ratios)]
+    return 1 + min(alike, key=lambda place: (changes[place], -ratios[place]))
 
 
 def confirm(
