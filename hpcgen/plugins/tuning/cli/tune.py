@@ -281,15 +281,15 @@ def _compared(
 ) -> list[BenchOutcome]:
     """The default and the best, measured in fresh pairs: what seems to be faster has to show it twice."""
     from hpcgen.core.support.processes import interruptible
-    from hpcgen.plugins.tuning.tune import FINALISTS, cell_of, confirm, finalist
+    from hpcgen.plugins.tuning.tune import cell_of, confirm, finalist, finalists
 
-    best = [each.settings for each in study.fastest(FINALISTS)]
+    best = finalists(study)
     times = (options.seconds, options.start_timeout)
     outcomes = [cell_of(case, workload, each, others) for each in ({}, *best[:1])]
     try:
         with interruptible():
             if len(best) > 1:
-                say(f"measures the {len(best)} fastest anew, to choose one of them")
+                say(f"measures {len(best)} of the fastest anew, to choose one of them")
                 again = [cell_of(case, workload, each, others) for each in ({}, *best)]
                 outcomes[1] = cell_of(case, workload, best[finalist(again, options.rounds, *times) - 1], others)
             say(

@@ -12,7 +12,7 @@ from hpcgen.core.errors import JobFailedError
 from hpcgen.plugins.tuning.bench.comparison import compare
 from hpcgen.plugins.tuning.bench.running import BenchCase, BenchOutcome, Starter, run_rounds
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload
-from hpcgen.plugins.tuning.tune.space import cell_of
+from hpcgen.plugins.tuning.tune.space import FIRST, Settings, cell_of
 from hpcgen.plugins.tuning.tune.study import Lost, RunningTrial, Trial, TuneStudy
 from hpcgen.running.image_job import ImageJob
 from hpcgen.running.verify.starts import StartResult, start_job
@@ -153,6 +153,16 @@ def hopeless(pairs: Sequence[float], bar: float) -> str:
     if len(pairs) < LEAST or max(pairs) >= bar:
         return ""
     return f"at most {max(pairs):.2f} times the default in {len(pairs)} pairs"
+
+
+def finalists(study: TuneStudy) -> list[Settings]:
+    """What is measured anew: the fastest of a search, and of the first what usually has an effect, alone."""
+    best = study.fastest(FINALISTS)
+    found = [each.settings for each in best]
+    if best and best[0].ratio > 1:
+        alone = {name: value for name, value in found[0].items() if name in (*FIRST, "layout")}
+        found += [alone] if alone and alone not in found else []
+    return found
 
 
 def finalist(

@@ -99,6 +99,16 @@ Source of the variables: the OpenMP specification; Intel's Optimization Guide fo
 "CPU dispatcher control"; TensorFlow's notes on oneDNN; the manual of the GNU C library, "Memory Allocation Tunables".
 """
 
+_ENGINES: dict[str, tuple[str, ...]] = {
+    "onnxruntime": ("env.OMP_", "env.KMP_", "env.ONEDNN_", "interop=1"),
+    "openvino": ("env.OMP_", "env.KMP_", "interop="),
+}
+"""With what the settings begin that an engine does not read: both have threads of their own, not OpenMP's.
+
+One thread between operations is what ONNX Runtime has anyway, whose kernels are not oneDNN's.
+Source: onnxruntime.ai, "Thread management"; docs.openvino.ai, "Build OpenVINO from source" (THREADING).
+"""
+
 FIRST = (IMAGE, "compiler", _FFT, "allocator", "memory", _MALLOC, _LAST)
 """Whose values are tried with nothing else changed before a sampler chooses: they have the largest effects."""
 
@@ -126,7 +136,12 @@ def effective(settings: Mapping[str, str], unread: set[tuple[str, str]]) -> Sett
         without += (_FREEZING,)
     if compiler not in ("none", "torch.compile"):
         without += (_LAST,)
-    return {name: value for name, value in settings.items() if (name, value) not in unread and name not in without}
+    idle_there = _ENGINES.get(compiler, ())
+    return {
+        name: value
+        for name, value in settings.items()
+        if (name, value) not in unread and name not in without and not f"{name}={value}".startswith(idle_there)
+    }
 
 
 class Space(msgspec.Struct, frozen=True):

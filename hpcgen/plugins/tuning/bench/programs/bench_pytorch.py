@@ -312,6 +312,8 @@ def converted(asked, model, x):
     if engine == "onnxruntime":
         options = module.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = asked["threads"], asked["interop"] or 1
+        if options.inter_op_num_threads > 1:
+            options.execution_mode = module.ExecutionMode.ORT_PARALLEL
         session = module.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         given = {"x": x.numpy()}
         return lambda: session.run(None, given)

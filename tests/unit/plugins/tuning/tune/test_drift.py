@@ -13,7 +13,7 @@ import pytest
 from hpcgen.plugins.tuning.bench.comparison import Compared, compare
 from hpcgen.plugins.tuning.bench.workloads import workload_named
 from hpcgen.plugins.tuning.cli.tune_report import report, verdict
-from hpcgen.plugins.tuning.tune import FINALISTS, Search, TuneStudy, cell_of, confirm, finalist, open_study, space_for
+from hpcgen.plugins.tuning.tune import Search, TuneStudy, cell_of, confirm, finalist, finalists, open_study, space_for
 from tests.unit.plugins.tuning.bench.test_running import case, starter
 
 CASE = case()
@@ -57,7 +57,7 @@ def tuned(path: Path, seed: int, gain: float) -> tuple[TuneStudy, list[Compared]
     study = open_study(path, {}, SPACE, seed)
     start = starter(machine(seed, gain))
     Search(CASE, MLP, 12, 3, 1.0, 60.0, starter=start).run(study)
-    best = [each.settings for each in study.fastest(FINALISTS)]
+    best = finalists(study)
     if len(best) > 1:
         again = [cell_of(CASE, MLP, settings) for settings in ({}, *best)]
         best = best[finalist(again, 3, 1.0, 60.0, start) - 1 :]

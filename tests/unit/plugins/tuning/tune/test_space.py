@@ -122,3 +122,14 @@ def test_what_nothing_reads_is_not_varied() -> None:
     own = {"env.GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "interop": "1"}
     assert effective(own, gnu) == own
     assert effective({**own, "allocator": "tcmalloc"}, gnu) == {"allocator": "tcmalloc", "interop": "1"}
+
+
+def test_an_engine_with_threads_of_its_own_reads_no_variables_of_openmp() -> None:
+    varied = {"env.OMP_PLACES": "cores", "env.ONEDNN_MAX_CPU_ISA": "AVX2", "interop": "1", "memory": "plain"}
+    framework = {"compiler": "torch.compile", **varied}
+    assert effective(framework, set()) == framework
+    onnxruntime = effective({**varied, "compiler": "onnxruntime"}, set())
+    assert onnxruntime == {"compiler": "onnxruntime", "memory": "plain"}
+    assert effective({"compiler": "onnxruntime", "interop": "2"}, set())["interop"] == "2"
+    openvino = effective({**varied, "compiler": "openvino"}, set())
+    assert openvino == {"compiler": "openvino", "memory": "plain", "env.ONEDNN_MAX_CPU_ISA": "AVX2"}
