@@ -109,8 +109,11 @@ One thread between operations is what ONNX Runtime has anyway, whose kernels are
 Source: onnxruntime.ai, "Thread management"; docs.openvino.ai, "Build OpenVINO from source" (THREADING).
 """
 
-FIRST = (IMAGE, "compiler", _FFT, "allocator", "memory", _MALLOC, _LAST)
+FIRST = (IMAGE, "compiler", _FREEZING, _FFT, "allocator", "memory", _MALLOC, _LAST)
 """Whose values are tried with nothing else changed before a sampler chooses: they have the largest effects."""
+
+_BESIDE = {_FREEZING: {"compiler": "torch.compile"}}
+"""Settings that mean something beside another alone."""
 
 
 def idle(readers: Sequence[str] | None) -> set[tuple[str, str]]:
@@ -132,8 +135,7 @@ def effective(settings: Mapping[str, str], unread: set[tuple[str, str]]) -> Sett
     elif _KEEP in settings.get(_MALLOC, ""):
         without = ("memory",)  # these thresholds count, whatever the variables say that memory=plain takes away
     compiler = settings.get("compiler", "none")
-    if compiler != "torch.compile":
-        without += (_FREEZING,)
+    without += tuple(name for name, needed in _BESIDE.items() if not needed.items() <= settings.items())
     if compiler not in ("none", "torch.compile"):
         without += (_LAST,)
     idle_there = _ENGINES.get(compiler, ())
@@ -162,6 +164,14 @@ class Space(msgspec.Struct, frozen=True):
     def whole(self, settings: Settings) -> dict[str, str]:
         """With the names that are left out."""
         return {name: settings.get(name, DEFAULT) for name in self.axes}
+
+
+def alone(space: Space) -> Iterator[Settings]:
+    """What is tried with nothing else changed but what it needs beside it."""
+    for name in FIRST:
+        needed = _BESIDE.get(name, {})
+        if all(value in space.axes.get(other, []) for other, value in needed.items()):
+            yield from ({**needed, name: value} for value in space.axes.get(name, [])[1:])
 
 
 def chosen(whole: Mapping[str, str]) -> Settings:

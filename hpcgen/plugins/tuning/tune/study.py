@@ -28,7 +28,7 @@ from hpcgen.core.support.refusals import unwritable
 from hpcgen.plugins.tuning.bench.running import Rate
 from hpcgen.plugins.tuning.tune.journal import lock, mend
 from hpcgen.plugins.tuning.tune.liveness import Worker, beating, is_alive, this_worker
-from hpcgen.plugins.tuning.tune.space import FIRST, Settings, Space, chosen, effective, idle
+from hpcgen.plugins.tuning.tune.space import Settings, Space, alone, chosen, effective, idle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -161,8 +161,7 @@ class TuneStudy:
         That is what was faster on machines like this one, then what has the largest effects with nothing else changed,
         then whatever was faster alone, joined.
         """
-        alone = ({name: value} for name in FIRST for value in self.space.axes.get(name, [])[1:])
-        wanted = [each for each in (*self.before, *alone) if self._is_new(each, known)]
+        wanted = [each for each in (*self.before, *alone(self.space)) if self._is_new(each, known)]
         joined = self._joined(known)
         return next(iter(wanted), joined if self._is_new(joined, known) else None)
 
@@ -175,9 +174,10 @@ class TuneStudy:
 
     def _joined(self, known: list[Trial]) -> Settings:
         """Of every setting the value that was the fastest alone, if it was faster than the default."""
-        alone = [each for each in known if len(each.settings) == 1 and each.value is not None and each.value > 1]
+        single = [*alone(self.space), *(each.settings for each in known if len(each.settings) == 1)]
+        faster = [each for each in known if each.settings in single and each.value is not None and each.value > 1]
         found: Settings = {}
-        for each in sorted(alone, key=lambda trial: -trial.ratio):
+        for each in sorted(faster, key=lambda trial: -trial.ratio):
             both = {**each.settings, **found}
             if effective(both, set()) == both:
                 found = both

@@ -8,7 +8,17 @@ from msgspec.structs import replace
 from hpcgen.core.errors import InputError
 from hpcgen.plugins.tuning.bench.running import BenchCase
 from hpcgen.plugins.tuning.bench.workloads import workload_named
-from hpcgen.plugins.tuning.tune.space import DEFAULT, FIRST, IMAGE, cell_of, effective, idle, layouts_of, space_for
+from hpcgen.plugins.tuning.tune.space import (
+    DEFAULT,
+    FIRST,
+    IMAGE,
+    alone,
+    cell_of,
+    effective,
+    idle,
+    layouts_of,
+    space_for,
+)
 from tests.unit.plugins.tuning.bench.test_running import case
 
 
@@ -133,3 +143,12 @@ def test_an_engine_with_threads_of_its_own_reads_no_variables_of_openmp() -> Non
     assert effective({"compiler": "onnxruntime", "interop": "2"}, set())["interop"] == "2"
     openvino = effective({**varied, "compiler": "openvino"}, set())
     assert openvino == {"compiler": "openvino", "memory": "plain", "env.ONEDNN_MAX_CPU_ISA": "AVX2"}
+
+
+def test_what_needs_another_setting_is_tried_with_it_first() -> None:
+    axes = space_for(case(), workload_named("resnet18-inference"))
+    first = list(alone(axes))
+    frozen = {"compiler": "torch.compile", "env.TORCHINDUCTOR_FREEZING": "1"}
+    assert frozen in first and {"env.TORCHINDUCTOR_FREEZING": "1"} not in first
+    without = space_for(case(), workload_named("resnet18-inference"), ["compiler="])
+    assert not any("env.TORCHINDUCTOR_FREEZING" in each for each in alone(without))
