@@ -50,9 +50,12 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 def ways_of(row: Row, asked: argparse.Namespace) -> dict[str, Way]:
-    """The variants of a row, the plain one first."""
+    """The variants of a row, first the one that others are compared with."""
     if asked.memory:
         return {PLAIN: Way(), **MEMORY}
+    if asked.engines:
+        faster = {name: way for name, way in row.ways.items() if way.compiler and name != EXPERT}
+        return {DEFAULT: Way(IMAGE), **faster}
     if asked.openmp:
         return {PLAIN: Way(), **OPENMP}
     ways = {PLAIN: Way(), DEFAULT: Way(IMAGE), **row.ways}
@@ -94,12 +97,13 @@ def _own(name: str, way: Way, machine: Machine, folder: Path) -> Start:
 
 
 def lines_of(row: Row, found: Measured, by: str) -> Iterator[str]:
-    """A row in words: each variant's ratio with its interval, and how far its results are from the plain ones."""
+    """A row in words: each variant's ratio to the first with its interval, and how far its results are from those."""
     waited = sum(found.waited) / max(1, len(found.waited))
     load = max(found.load, default=0.0)
+    base = next(iter(found.turns))
     yield f"{row.name}: {len(found.load)} rounds, load {load:.1f}, CPUs wanted by others {waited:.0%} of the time"
     for name, turns in found.turns.items():
-        gain, off = found.gain(name, PLAIN, by), found.off(name, PLAIN)
+        gain, off = found.gain(name, base, by), found.off(name, base)
         bounds = f"({gain.low:.2f} to {gain.high:.2f})" if gain.low is not None and gain.high is not None else ""
         results = "" if off is None else f"  results differ by {off:.0e}" if off else "  results the same"
         memory = max(turn.memory for turn in turns) / 2**20
@@ -112,7 +116,8 @@ def lines_of(row: Row, found: Measured, by: str) -> Iterator[str]:
 def measurements(
     row: Row, found: Measured, ways: Mapping[str, Way], machine: Machine, by: str
 ) -> Iterator[Measurement]:
-    """Rows for ``measurements/``: the speed in relation to the plain variant."""
+    """Rows for ``measurements/``: the speed in relation to the first variant."""
+    base = next(iter(ways))
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text("utf-8"))
     hardware = Hardware(
         name=f"cpu-{machine.target}", cpu=machine.target, model=model[1] if model else "", cores=os.cpu_count()
@@ -123,13 +128,13 @@ def measurements(
     told = f"measured by benchmarks/gains/run.py, {'processor time' if by == 'cpu' else 'the clock'}; {said}"
     for name in found.turns:
         # A row has one workload for both, so a ratio of two precisions is none.
-        if name == PLAIN or ways[name].precision:
+        if name == base or ways[name].precision:
             continue
-        gain, way = found.gain(name, PLAIN, by), ways[name]
+        gain, way = found.gain(name, base, by), ways[name]
         yield Measurement(
             workload=row.workload,
             software=_software(row, way, machine),
-            baseline=_software(row, ways[PLAIN], machine),
+            baseline=_software(row, ways[base], machine),
             hardware=hardware,
             metric="speedup",
             value=round(gain.value, 3),
@@ -192,7 +197,7 @@ def summary(all_found: Mapping[str, Measured], by: str) -> Iterator[str]:
         gains = [
             max(found.gain(name, PLAIN, by).value for name in names if name in found.turns)
             for found in all_found.values()
-            if any(name in found.turns for name in names)
+            if PLAIN in found.turns and any(name in found.turns for name in names)
         ]
         if gains:
             mean, count = geometric(gains).value, len(gains)
@@ -222,8 +227,9 @@ def main() -> None:
         ways = ways_of(row, asked)
         with tempfile.TemporaryDirectory() as folder:
             found = measure(starts_of(row, ways, machine, Path(folder)), asked.rounds, asked.seconds, asked.starts)
-        if PLAIN not in found.turns:
-            print(f"{name}: the plain variant cannot be measured: {found.refused.get(PLAIN)}", flush=True)
+        base = next(iter(ways))
+        if base not in found.turns:
+            print(f"{name}: the {base} variant cannot be measured: {found.refused.get(base)}", flush=True)
             continue
         kept[name] = found
         print("\n".join(lines_of(row, found, by)), flush=True)
@@ -251,6 +257,7 @@ def _arguments() -> argparse.Namespace:
         "--processor", action="store_true", help="compare processor time; with --threads 1 on a busy machine"
     )
     parser.add_argument("--memory", action="store_true", help="compare ways of allocating memory instead")
+    parser.add_argument("--engines", action="store_true", help="compare graph compilers and engines with the default")
     parser.add_argument("--openmp", action="store_true", help="compare how threads of OpenMP wait and where they run")
     parser.add_argument("--bf16", action="store_true", help="bfloat16 beside it, which gives other results")
     parser.add_argument("--rows", type=Path, help="add the ratios to this file of measurements")

@@ -92,5 +92,11 @@ def source_of(row: Measurement) -> str:
 
 
 def hardware_words(hardware: Hardware) -> str:
-    """What computed: the GPU where one did, else the CPU; the machine's name where neither is known."""
-    return hardware.gpu or hardware.model or hardware.cpu or hardware.name
+    """What computed: the GPU where one did, else the CPU; the machine's name where neither is known.
+
+    Virtual machines have models without a number, such as ``Intel(R) Xeon(R) Processor``.
+    """
+    model = hardware.model
+    if model and hardware.cpu and not any(map(str.isdigit, model)):
+        model += f" ({hardware.cpu})"
+    return hardware.gpu or model or hardware.cpu or hardware.name

@@ -19,6 +19,7 @@ from hpcgen.plugins.tuning.optimise.records import Decision
 from hpcgen.plugins.tuning.optimise.report import report
 from hpcgen.plugins.tuning.optimise.target import target_of, with_wishes
 from hpcgen.plugins.tuning.requests.reading import request_from
+from tests.unit.plugins.tuning.predict.rows import PAPERS
 
 TRAINING = "kind: ai_training\nframework: tensorflow\nversion: 2.1\nsite: hlrs-testbed\n"
 MNIST = TRAINING + "workload: {name: mnist-cnn}\nhardware: {accelerator: none}\n"
@@ -33,8 +34,8 @@ def catalog() -> Catalog:
 
 
 @pytest.fixture(scope="module")
-def papers(catalog: Catalog) -> Measurements:
-    return load_measurements(catalog.folders)
+def papers() -> Measurements:
+    return Measurements(PAPERS)
 
 
 def decide(catalog: Catalog, text: str, known: Measurements) -> Decision:
@@ -124,6 +125,15 @@ def test_a_runtime_that_was_faster_elsewhere_is_proposed_and_not_taken(catalog: 
     # Not what was slower, or on GPUs, or of which nobody says when.
     assert proposed(pair(0.9, elsewhere)) == proposed(pair(1.6, V100)) == []
     assert proposed([msgspec.structs.replace(each, measured=None) for each in pair(1.6, elsewhere)]) == []
+
+
+def test_engines_are_proposed_by_the_rows_that_hpcgen_comes_with(catalog: Catalog) -> None:
+    request = "kind: ai_inference\nframework: pytorch\nsite: supermuc\n"
+    decision = decide(catalog, request, load_measurements(catalog.folders))
+    said = [each.message for each in decision.findings if each.name == "runtime"]
+    assert [each.partition(" ")[0] for each in said] == ["onnxruntime", "openvino"]
+    # On the same machine ONNX Runtime was slower with a network of attention.
+    assert "bert-small" not in said[0] and "bert-small 1.18 times" in said[1]
 
 
 def elsewhere(machines: int, version: str) -> list[Measurement]:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import product
 
 from hpcgen.catalog.collections import built_in
-from hpcgen.plugins.tuning.measurements.collection import load_measurements
+from hpcgen.plugins.tuning.measurements.collection import read_file
 from hpcgen.plugins.tuning.measurements.records import Hardware, Measurement, Software, Workload
 
-PAPERS = load_measurements([built_in()]).rows
+PAPERS = read_file(built_in() / "measurements" / "papers.yaml", "papers.yaml")
 WORKLOADS = [
     Workload(
         name=f"net{n}", kind="training", parameters=n * 10**6, gflop_per_sample=float(n), batch=32, shape=[64, 64, 3]
