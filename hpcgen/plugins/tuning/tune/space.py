@@ -105,15 +105,16 @@ _ENGINES: dict[str, tuple[str, ...]] = {
 }
 """With what the settings begin that an engine does not read: both have threads of their own, not OpenMP's.
 
-One thread between operations is what ONNX Runtime has anyway, whose kernels are not oneDNN's.
-Source: onnxruntime.ai, "Thread management"; docs.openvino.ai, "Build OpenVINO from source" (THREADING).
+One thread between operations is what ONNX Runtime has anyway.
+Source: what the wheels of onnxruntime 1.32.0 (neither OpenMP nor oneDNN) and openvino 2026.4.1 (TBB) are linked with;
+onnxruntime.ai, "Thread management".
 """
 
 FIRST = (IMAGE, "compiler", _FREEZING, _FFT, "allocator", "memory", _MALLOC, _LAST)
 """Whose values are tried with nothing else changed before a sampler chooses: they have the largest effects."""
 
 _BESIDE = {_FREEZING: {"compiler": "torch.compile"}}
-"""Settings that mean something beside another alone."""
+"""Settings that are read only beside another."""
 
 
 def idle(readers: Sequence[str] | None) -> set[tuple[str, str]]:
