@@ -11,7 +11,7 @@ import msgspec
 from hpcgen.core.model.job import Job
 from hpcgen.plugins.tuning.bench import program
 from hpcgen.plugins.tuning.bench.variants import HUGE_PAGES, Variant
-from hpcgen.plugins.tuning.bench.workloads import workload_named
+from hpcgen.plugins.tuning.bench.workloads import BenchWorkload, workload_named
 from hpcgen.plugins.tuning.measurements.records import Precision, Workload
 
 Framework = Literal["pytorch", "tensorflow", "numpy", "own"]
@@ -41,17 +41,15 @@ class Row(msgspec.Struct, frozen=True):
     precision, too, "" for none.
     """
 
-    name: str
-    workload: Workload
+    workload: BenchWorkload
     framework: Framework
     ways: Mapping[str, Way]
-    bf16: str = ""
+    bf16: str = EXPERT
 
-
-def _bench(name: str, framework: Framework, ways: Mapping[str, Way], bf16: str = EXPERT) -> Row:
-    """A workload of ``hpcgen bench``."""
-    beside = "tf-" if framework == "tensorflow" else ""
-    return Row(beside + name, workload_named(name).record, framework, ways, bf16)
+    @property
+    def name(self) -> str:
+        """The workload's, where it is not that of another framework."""
+        return ("tf-" if self.framework == "tensorflow" else "") + self.workload.name
 
 
 def _rows() -> list[Row]:
@@ -60,16 +58,26 @@ def _rows() -> list[Row]:
     frozen = {**TCMALLOC, **LAST, "TORCHINDUCTOR_FREEZING": "1"}
     compiled = {CHOSEN: Way(IMAGE, "torch.compile")}
     by_hand = {EXPERT: Way(TCMALLOC)}
-    halo = Workload(name="halo", kind="hpc", precision="fp64", shape=[510, 510])
+    record = Workload(name="halo", kind="hpc", precision="fp64", shape=[510, 510])
+    halo = BenchWorkload("halo", record, ("own",), "a halo exchange over MPI")
     return [
-        _bench("resnet18", "pytorch", {**compiled, EXPERT: Way({**TCMALLOC, **LAST})}),
-        _bench("resnet18-inference", "pytorch", {**engines, **compiled, EXPERT: Way(frozen, "torch.compile")}),
-        _bench("bert-small", "pytorch", {**compiled, **by_hand}),
-        _bench("bert-small-inference", "pytorch", {**engines, **compiled, **by_hand}),
-        _bench("lstm", "pytorch", {**compiled, **by_hand}),
-        _bench("fft", "numpy", {CHOSEN: Way({**IMAGE, **WORKERS}), EXPERT: Way({**TCMALLOC, **WORKERS})}, bf16=""),
-        Row("halo", halo, "own", {EXPERT: Way(flags="-O3 TARGET -ffast-math")}),
-        _bench("resnet18", "tensorflow", {CHOSEN: Way(IMAGE, "xla"), **by_hand}),
+        Row(workload_named("resnet18"), "pytorch", {**compiled, EXPERT: Way({**TCMALLOC, **LAST})}),
+        Row(
+            workload_named("resnet18-inference"),
+            "pytorch",
+            {**engines, **compiled, EXPERT: Way(frozen, "torch.compile")},
+        ),
+        Row(workload_named("bert-small"), "pytorch", {**compiled, **by_hand}),
+        Row(workload_named("bert-small-inference"), "pytorch", {**engines, **compiled, **by_hand}),
+        Row(workload_named("lstm"), "pytorch", {**compiled, **by_hand}),
+        Row(
+            workload_named("fft"),
+            "numpy",
+            {CHOSEN: Way({**IMAGE, **WORKERS}), EXPERT: Way({**TCMALLOC, **WORKERS})},
+            bf16="",
+        ),
+        Row(halo, "own", {EXPERT: Way(flags="-O3 TARGET -ffast-math")}),
+        Row(workload_named("resnet18"), "tensorflow", {CHOSEN: Way(IMAGE, "xla"), **by_hand}),
     ]
 
 
@@ -88,10 +96,9 @@ OPENMP = {
 
 def request_of(row: Row, way: Way, threads: int) -> str:
     """What the program of ``hpcgen bench`` is asked for."""
-    workload = workload_named(row.name.removeprefix("tf-"))
     variant = Variant(compiler=way.compiler, precision=way.precision, environment=dict(way.environment))
     job = Job(nodes=1, ranks_per_node=1, threads_per_rank=threads, walltime_s=0, command=[])
-    return program.asked(workload, variant, job, 1)
+    return program.asked(row.workload, variant, job, 1)
 
 
 def program_of(framework: Framework) -> str:

@@ -132,7 +132,7 @@ def measurements(
             continue
         gain, way = found.gain(name, base, by), ways[name]
         yield Measurement(
-            workload=row.workload,
+            workload=row.workload.record,
             software=_software(row, way, machine),
             baseline=_software(row, ways[base], machine),
             hardware=hardware,

@@ -31,10 +31,12 @@ def agreeing(
             blocks, said = resolve(more), more
         except NoPlanError:
             break
-    there = {each.name: each for each in blocks if catalog.has_block(each.name)}
     Problems(
-        Problem(f"{name} is compiled with {option}, which {other} lacks", remedy=f"--set {other}.{option}=true")
-        for name, other, option in _lacking(catalog, there)
+        Problem(
+            f"{one.name} is compiled with {option}, which {other.name} lacks",
+            remedy=f"--set {other.name}.{option}=true",
+        )
+        for one, other, option in _lacking(catalog, blocks)
     ).raise_as(ConflictError)
     return blocks
 
@@ -55,10 +57,10 @@ def _agreed(
         if values[0] != values[1] and taken is not None:
             for each in free:
                 found.setdefault(each, {})[option] = str(taken)
-    for _, other, option in _lacking(catalog, there):
+    for _, lacking, option in _lacking(catalog, blocks):
         # What stands for MPI is said of that, too.
-        if not any(_is_said(stack, found, each, option) for each in (other, catalog.identifier(other))):
-            found.setdefault(other, {})[option] = "true"
+        if not any(_is_said(stack, found, each, option) for each in (lacking.name, catalog.identifier(lacking.name))):
+            found.setdefault(lacking.name, {})[option] = "true"
     return found if found != said else None
 
 
@@ -69,18 +71,18 @@ def _pairs(catalog: Catalog, there: Mapping[str, PlannedBlock]) -> Iterator[tupl
                 yield name, other, option
 
 
-def passed_on(catalog: Catalog, there: Mapping[str, PlannedBlock]) -> Iterator[tuple[str, str, str]]:
+def passed_on(catalog: Catalog, blocks: Sequence[PlannedBlock]) -> Iterator[tuple[PlannedBlock, PlannedBlock, str]]:
     """Each block with an option that is passed on, one that it is compiled with, and the option."""
-    for name, planned in there.items():
-        for option, wanted in catalog.block(name).passes_on.items():
-            for other in there if planned.options.get(option) else ():
-                if option in there[other].options and catalog.identifier(other) in wanted:
-                    yield name, other, option
+    for one in (each for each in blocks if catalog.has_block(each.name)):
+        for option, wanted in catalog.block(one.name).passes_on.items():
+            for other in blocks if one.options.get(option) else ():
+                if option in other.options and catalog.identifier(other.name) in wanted:
+                    yield one, other, option
 
 
-def _lacking(catalog: Catalog, there: Mapping[str, PlannedBlock]) -> Iterator[tuple[str, str, str]]:
+def _lacking(catalog: Catalog, blocks: Sequence[PlannedBlock]) -> Iterator[tuple[PlannedBlock, PlannedBlock, str]]:
     """Of these, where the second has it not."""
-    return (each for each in passed_on(catalog, there) if not there[each[1]].options[each[2]])
+    return (each for each in passed_on(catalog, blocks) if not each[1].options[each[2]])
 
 
 def _is_said(stack: Stack, said: Settings, name: str, option: str) -> bool:

@@ -112,8 +112,9 @@ def option(case: ExplainCase, path: str) -> Explanation:
     else:
         origin = case.catalog.block_origin(planned.name)
         default = Ground(kind="block", text="its own default, or the smaller form that is enough here", place=origin)
-        grounds = _gave_way(case, planned, key) or _agreed(case, planned, key) or _passed_on(case, planned, key)
-        grounds = grounds or [default]
+        grounds = next(
+            (found for why in (_gave_way, _agreed, _passed_on) if (found := why(case, planned, key))), [default]
+        )
     kind = next(each.type for each in option_fields(cls.Options) if each.encode_name == key)
     others = [word for word in literal_words(kind) if word != value]
     refused = [Refused(what=word, why=f"not requested: --set {path}={word}") for word in others]
@@ -152,13 +153,12 @@ def _agreed(case: ExplainCase, planned: PlannedBlock, key: str) -> list[Ground]:
 
 def _passed_on(case: ExplainCase, planned: PlannedBlock, key: str) -> list[Ground]:
     """The blocks with that option which are compiled with this one."""
-    there = {each.name: each for each in case.plan.blocks if case.catalog.has_block(each.name)}
     return [
         Ground(
             kind="block",
-            text=f"as {name}.{option}: it is compiled with {planned.name}",
-            place=case.catalog.block_origin(name),
+            text=f"as {one.name}.{key}: it is compiled with {planned.name}",
+            place=case.catalog.block_origin(one.name),
         )
-        for name, other, option in passed_on(case.catalog, there)
-        if (other, option) == (planned.name, key)
+        for one, other, option in passed_on(case.catalog, case.plan.blocks)
+        if (other.name, option) == (planned.name, key)
     ]

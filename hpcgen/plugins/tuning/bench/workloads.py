@@ -87,6 +87,12 @@ def _network(
     return BenchWorkload(name, record, frameworks or LEARNT, title, network=network)
 
 
+def _both(name: str, title: str, network: NeuralNetwork, batch: int, layers: int) -> Iterator[BenchWorkload]:
+    """Its training and its inference."""
+    yield _network(name, title, network, batch, layers=layers)
+    yield _network(f"{name}-inference", f"{title}, inference", network, batch, layers=layers)
+
+
 def _operation(name: str, title: str, metric: Metric, size: int, *frameworks: str) -> BenchWorkload:
     record = Workload(name=name, kind="hpc", shape=[size] if name == "stream" else [size, size])
     if name == "fft":
@@ -99,14 +105,11 @@ def _all() -> Iterator[BenchWorkload]:
     yield _network("mlp", "a wide MLP, CANDLE's P1B2", mlp(), 64, layers=4, samples=2400)
     yield _network("alexnet", "AlexNet on 224x224", alexnet(), 128, layers=8)
     for name, size, batch in (("resnet50", 224, 96), ("resnet50-small", 64, 8)):
-        for ending, title in (("", ""), ("-inference", ", inference")):
-            yield _network(name + ending, f"ResNet-50 on {size}x{size}{title}", resnet50(size), batch, layers=50)
-    for ending, title in (("", ""), ("-inference", ", inference")):
-        yield _network("resnet18" + ending, f"ResNet-18 on 96x96{title}", resnet18(96), 16, layers=18)
+        yield from _both(name, f"ResNet-50 on {size}x{size}", resnet50(size), batch, 50)
+    yield from _both("resnet18", "ResNet-18 on 96x96", resnet18(96), 16, 18)
     yield _network("gan3d", "a step of a 3D GAN on 25x25x25", gan3d(), 8)
     yield _network("bert-base-inference", "BERT-base on 128 words, inference", bert(128, 12, 768), 1, layers=12)
-    for ending, title in (("", ""), ("-inference", ", inference")):
-        yield _network("bert-small" + ending, f"BERT-small on 128 words{title}", bert(128, 4, 512), 8, layers=4)
+    yield from _both("bert-small", "BERT-small on 128 words", bert(128, 4, 512), 8, 4)
     # Keras and JAX have one bias where PyTorch has two.
     yield _network("lstm", "an LSTM on 35 words", lstm(), 20, "pytorch", layers=2)
     yield _operation("gemm", "a matrix product", "gflops", 2048, "pytorch", "tensorflow", "jax", "numpy")

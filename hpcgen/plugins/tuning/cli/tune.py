@@ -283,20 +283,19 @@ def _compared(
     from hpcgen.core.support.processes import interruptible
     from hpcgen.plugins.tuning.tune import cell_of, confirm, finalist, finalists
 
-    best = finalists(study)
+    found = finalists(study)
     times = (options.seconds, options.start_timeout)
-    outcomes = [cell_of(case, workload, each, others) for each in ({}, *best[:1])]
+    outcomes = [cell_of(case, workload, {})]
     try:
         with interruptible():
-            if len(best) > 1:
-                say(f"measures {len(best)} of the fastest anew, to choose one of them")
-                again = [cell_of(case, workload, each, others) for each in ({}, *best)]
-                outcomes[1] = cell_of(case, workload, best[finalist(again, options.rounds, *times) - 1], others)
-            say(
-                f"compares the best with the default in {options.compare_rounds} rounds"
-                if best
-                else "no other settings could be measured"
-            )
+            if len(found) > 1:
+                say(f"measures {len(found)} of the fastest anew, to choose one of them")
+            if found:
+                best = finalist(case, workload, found, others, options.rounds, *times)
+                outcomes.append(cell_of(case, workload, best, others))
+                say(f"compares the best with the default in {options.compare_rounds} rounds")
+            else:
+                say("no other settings could be measured")
             confirm(outcomes, options.compare_rounds, *times)
     except KeyboardInterrupt:
         say("warning: interrupted; the comparison has fewer rounds")

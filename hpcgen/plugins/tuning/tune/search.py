@@ -166,19 +166,27 @@ def finalists(study: TuneStudy) -> list[Settings]:
 
 
 def finalist(
-    outcomes: Sequence[BenchOutcome], rounds: int, seconds: float, timeout_s: float, starter: Starter = start_job
-) -> int:
-    """Measure the default and the best of a search in fresh pairs; which of these is to be compared with it.
+    case: BenchCase,
+    workload: BenchWorkload,
+    found: Sequence[Settings],
+    others: Sequence[BenchCase],
+    rounds: int,
+    seconds: float,
+    timeout_s: float,
+    starter: Starter = start_job,
+) -> Settings:
+    """Measure the default and the finalists in fresh pairs; the one that is to be compared with it.
 
-    ``outcomes``: the default, and the fastest after it. ``seconds``, ``timeout_s``, ``starter``: as for
-    :func:`hpcgen.plugins.tuning.bench.run_rounds`.
+    ``found``: one or more, as by :func:`finalists`; one alone is not measured. ``seconds``, ``timeout_s``,
+    ``starter``: as for :func:`hpcgen.plugins.tuning.bench.run_rounds`.
     """
-    run_rounds(outcomes, rounds=rounds, seconds=seconds, timeout_s=timeout_s, starter=starter)
-    default = outcomes[0].case.image
-    ratios = [statistics.median(each.pairs) if each.pairs else 0.0 for each in compare(outcomes)[1:]]
-    changes = [len(each.variant.words) + (each.case.image != default) for each in outcomes[1:]]
+    if len(found) == 1:
+        return found[0]
+    cells = [cell_of(case, workload, each, others) for each in ({}, *found)]
+    run_rounds(cells, rounds=rounds, seconds=seconds, timeout_s=timeout_s, starter=starter)
+    ratios = [statistics.median(each.pairs) if each.pairs else 0.0 for each in compare(cells)[1:]]
     alike = [place for place, ratio in enumerate(ratios) if ratio >= ALIKE * max(ratios)]
-    return 1 + min(alike, key=lambda place: (changes[place], -ratios[place]))
+    return found[min(alike, key=lambda place: (len(found[place]), -ratios[place]))]
 
 
 def confirm(

@@ -100,10 +100,10 @@ Source of the variables: the OpenMP specification; Intel's Optimization Guide fo
 """
 
 _ENGINES: dict[str, tuple[str, ...]] = {
-    "onnxruntime": ("env.OMP_", "env.KMP_", "env.ONEDNN_", "interop=1"),
-    "openvino": ("env.OMP_", "env.KMP_", "interop="),
+    "onnxruntime": ("env.OMP_", "env.KMP_", "env.ONEDNN_", "interop=1", _LAST),
+    "openvino": ("env.OMP_", "env.KMP_", "interop=", _LAST),
 }
-"""With what the settings begin that an engine does not read: both have threads of their own, not OpenMP's.
+"""With what the settings begin that an engine does not read: both have threads and a layout of their own.
 
 One thread between operations is what ONNX Runtime has anyway.
 Source: what the wheels of onnxruntime 1.32.0 (neither OpenMP nor oneDNN) and openvino 2026.4.1 (TBB) are linked with;
@@ -135,11 +135,8 @@ def effective(settings: Mapping[str, str], unread: set[tuple[str, str]]) -> Sett
         without = ("memory", _MALLOC)
     elif _KEEP in settings.get(_MALLOC, ""):
         without = ("memory",)  # these thresholds count, whatever the variables say that memory=plain takes away
-    compiler = settings.get("compiler", "none")
     without += tuple(name for name, needed in _BESIDE.items() if not needed.items() <= settings.items())
-    if compiler not in ("none", "torch.compile"):
-        without += (_LAST,)
-    idle_there = _ENGINES.get(compiler, ())
+    idle_there = _ENGINES.get(settings.get("compiler", ""), ())
     return {
         name: value
         for name, value in settings.items()

@@ -57,11 +57,8 @@ def tuned(path: Path, seed: int, gain: float) -> tuple[TuneStudy, list[Compared]
     study = open_study(path, {}, SPACE, seed)
     start = starter(machine(seed, gain))
     Search(CASE, MLP, 12, 3, 1.0, 60.0, starter=start).run(study)
-    best = finalists(study)
-    if len(best) > 1:
-        again = [cell_of(CASE, MLP, settings) for settings in ({}, *best)]
-        best = best[finalist(again, 3, 1.0, 60.0, start) - 1 :]
-    cells = [cell_of(CASE, MLP, settings) for settings in ({}, best[0])]
+    best = finalist(CASE, MLP, finalists(study), (), 3, 1.0, 60.0, start)
+    cells = [cell_of(CASE, MLP, settings) for settings in ({}, best)]
     confirm(cells, 7, 1.0, 60.0, start)
     return study, compare(cells)
 
