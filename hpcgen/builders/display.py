@@ -155,12 +155,15 @@ class BuildProgress:
         self.states: dict[int, State] = {}
         self.seconds: dict[int, float] = {}
         self._begun: dict[int, float] = {}
+        self._kept: frozenset[int] = frozenset()
         self.stopped = False
         self.written = ""
 
     def take(self, event: Event) -> None:
         """Take note of an event."""
         index = event.index
+        if index in self._kept:
+            return
         if event.kind == "begin":
             self._begin(index)
         elif event.kind == "cached":
@@ -170,6 +173,12 @@ class BuildProgress:
                 self._end(index, "cached", 0.0)
         else:
             self._end(index, event.kind, event.seconds)
+
+    def again(self) -> None:
+        """The engine is started once more: the step that failed begins anew, those that have ended stay as they are."""
+        self._kept = frozenset(index for index, state in self.states.items() if state in ("done", "cached"))
+        self.states = {index: self.states[index] for index in self._kept}
+        self._begun.clear()
 
     def running(self) -> list[int]:
         """The steps that have begun and not ended."""

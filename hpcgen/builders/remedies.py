@@ -55,6 +55,7 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     otherwise: what fills a ``{…}`` that no group filled.
     engines: the only engines that it can happen with; all if empty.
     statuses: statuses of the engine itself that say it without any line; negative for signals.
+    chance: the same command is likely to be good when it is given once more, so hpcgen does.
     cause: what happened.
     remedy: what to do, by engine; ``any`` stands for those that are not named.
     """
@@ -67,6 +68,7 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     otherwise: dict[str, str] = {}
     engines: list[str] = []
     statuses: list[int] = []
+    chance: bool = False
 
     def text(self, engine: str, found: dict[str, str]) -> tuple[str, str]:
         """Cause and remedy for people."""

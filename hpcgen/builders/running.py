@@ -35,6 +35,8 @@ from hpcgen.kit.folder import KitFolder, make_context
 
 TAIL = 15
 """How many of the last lines a failure shows."""
+TRIES = 3
+"""How often the engine is started at most, where it fails by chance."""
 
 
 def build_kit(kit: KitFolder, options: BuildOptions, watcher: Watcher | None = None) -> BuildRecord:
@@ -163,25 +165,47 @@ class BuildRun:
 
     def _run_all(self, calls: Sequence[EngineCommand]) -> None:
         for call in calls:
-            self.write(self._public(f"+ {call.shown()}"))
-            if call.step is not None:
-                self.progress.take(Event("begin", call.step))
-            for index in range(call.cached):
-                self.progress.take(Event("cached", index))
-            self.output.clear()
-            status = stream(
-                call.argv(),
-                self._line,
-                env=self.mksquashfs.environment(call.env),
-                cwd=call.cwd,
-                on_tick=self._tick,
-                on_update=self.written.update,
-                keeps=self.keeps,
-            )
-            if status != 0:
-                raise _Failed(call, status)
+            for left in reversed(range(TRIES)):
+                status = self._run(call)
+                if status == 0:
+                    break
+                if not left or not self._by_chance(status):
+                    raise _Failed(call, status)
+                self.progress.again()
             for line in self.output if call.told else ():
                 self.watcher.note(line)
+
+    def _run(self, call: EngineCommand) -> int:
+        """The engine's exit status; what it prints goes to the log and is kept as ``output``."""
+        self.write(self._public(f"+ {call.shown()}"))
+        if call.step is not None:
+            self.progress.take(Event("begin", call.step))
+        for index in range(call.cached):
+            self.progress.take(Event("cached", index))
+        self.output.clear()
+        return stream(
+            call.argv(),
+            self._line,
+            env=self.mksquashfs.environment(call.env),
+            cwd=call.cwd,
+            on_tick=self._tick,
+            on_update=self.written.update,
+            keeps=self.keeps,
+        )
+
+    def _by_chance(self, status: int) -> bool:
+        """Whether the engine failed for a reason that the next try is likely not to have; it is told."""
+        from hpcgen.builders.remedies import find
+
+        name = self.builder.builder_name()
+        found = find(self.output, name, status)
+        if found is None or not found[0].chance:
+            return False
+        cause, _remedy = found[0].text(name, found[1])
+        note = f"{cause}; {name} is started again"
+        self.write(f"hpcgen: {note}")
+        self.watcher.note(note)
+        return True
 
     def _tick(self) -> None:
         self.disks.look()

@@ -14,6 +14,7 @@ import http.server
 import json
 import os
 import re
+import shutil
 import signal
 import ssl
 import subprocess
@@ -306,6 +307,57 @@ def test_a_failing_self_test_of_a_dockerfile(make_kit: MakeKit, buildah: Buildah
     assert buildah.run(script, env={**environment(kit.parent), **engine}, check=False, timeout=120).returncode != 0
     assert buildah.run(["buildah", "inspect", IMAGE], check=False).returncode != 0
     buildah.run([*script, "--notest"], env={**environment(kit.parent), **engine}, timeout=120)
+    buildah.run(["buildah", "rmi", IMAGE])
+
+
+UNSEALED = f"""\
+#!{sys.executable}
+# buildah; as often as there are files in a folder, its builds find that the kernel refuses F_ADD_SEALS with EBUSY.
+import ctypes, os, pathlib, platform, struct, sys
+
+left = sorted(pathlib.Path(os.environ["REFUSALS"]).iterdir())
+if sys.argv[1] == "build" and left:
+    left[0].unlink()
+    fcntl = {{"x86_64": 72, "aarch64": 25}}[platform.machine()]
+    filter = [  # the number of the call, its second argument; SECCOMP_RET_ERRNO and SECCOMP_RET_ALLOW
+        (0x20, 0, 0, 0), (0x15, 0, 3, fcntl), (0x20, 0, 0, 24), (0x15, 0, 1, 1033),
+        (0x06, 0, 0, 0x00050000 | 16), (0x06, 0, 0, 0x7FFF0000),
+    ]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in filter))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(filter), ctypes.addressof(code)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0
+    assert libc.prctl(22, 2, program) == 0, os.strerror(ctypes.get_errno())
+os.execv({shutil.which("buildah")!r}, ["buildah", *sys.argv[1:]])
+"""
+
+
+@pytest.mark.parametrize("refusals", [1, 3])
+def test_an_engine_that_fails_by_chance_is_started_again(
+    make_kit: MakeKit, buildah: Buildah, tmp_path: Path, refusals: int
+) -> None:
+    """Twice at most; the kernel really refuses."""
+    kit = make_kit("docker", (f"echo {tmp_path}",))
+    for folder in ("bin", "refusals"):
+        (tmp_path / folder).mkdir()
+    for each in range(refusals):
+        (tmp_path / "refusals" / str(each)).touch()
+    program = tmp_path / "bin" / "buildah"
+    program.write_text(UNSEALED)
+    program.chmod(0o755)
+    path = f"{program.parent}:{buildah.env.get('PATH', os.environ['PATH'])}"
+    env = {**environment(tmp_path), "PATH": path, "REFUSALS": str(tmp_path / "refusals")}
+    done = buildah.run(words(kit), env=env, check=False, timeout=120)
+    again = "hpcgen: buildah could not seal the copy of itself by which it starts a step"
+    assert done.stdout.count(f"{again}: the kernel was using its memory; buildah is started again") == min(refusals, 2)
+    if refusals == 3:
+        check(done, 8, "tried 1: try it", "buildah could not seal the copy of itself", "build again")
+        return
+    assert done.returncode == 0, done.stdout
+    assert re.findall(r"^hpcgen: \[(\d)/8\]", done.stdout, re.MULTILINE) == list("12345678"), done.stdout
+    (record,) = (json.loads(each.read_text()) for each in (tmp_path / "records").glob("*.json"))
+    assert len(record["steps"]) == 8
+    assert not any(step.get("result") == "failed" for step in record["steps"])
     buildah.run(["buildah", "rmi", IMAGE])
 
 

@@ -269,3 +269,17 @@ def test_each_step_is_told_once(recipe: Recipe) -> None:
         progress.take(Event(kind, index))  # type: ignore[arg-type]
     progress.close(failed=False)
     assert ended == [0, 1, 2, 3]
+
+
+def test_a_second_start_tells_only_what_is_new(recipe: Recipe) -> None:
+    """Steps that ended in the first one stay as they are; the one that failed begins anew."""
+    ended: list[int] = []
+    progress = BuildProgress(recipe.steps, True, ended.append)
+    for kind, index in (("begin", 0), ("cached", 1), ("begin", 2)):
+        progress.take(Event(kind, index))  # type: ignore[arg-type]
+    progress.again()
+    for kind, index in (("begin", 0), ("cached", 0), ("begin", 1), ("begin", 2), ("begin", 3)):
+        progress.take(Event(kind, index))  # type: ignore[arg-type]
+    progress.close(failed=True)
+    assert ended == [0, 1, 2, 3]
+    assert progress.states == {0: "done", 1: "cached", 2: "done", 3: "failed"}
