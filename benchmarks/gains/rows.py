@@ -10,7 +10,7 @@ import msgspec
 
 from hpcgen.core.model.job import Job
 from hpcgen.plugins.tuning.bench import program
-from hpcgen.plugins.tuning.bench.variants import HUGE_PAGES, Variant
+from hpcgen.plugins.tuning.bench.variants import HUGE_PAGES, Variant, variant_of
 from hpcgen.plugins.tuning.bench.workloads import BenchWorkload, workload_named
 from hpcgen.plugins.tuning.measurements.records import Precision, Workload
 
@@ -22,15 +22,18 @@ IMAGE = {**KEPT, **HUGE_PAGES}
 TCMALLOC = {"LD_PRELOAD": "libtcmalloc_minimal.so.4"}
 LAST = {"HPCGEN_CHANNELS_LAST": "1"}
 WORKERS = {"HPCGEN_FFT_WORKERS": "all"}
-PLAIN, DEFAULT, CHOSEN, EXPERT = "plain", "default", "optimise", "expert"
+PLAIN, DEFAULT, CHOSEN, TUNED, EXPERT = "plain", "default", "optimise", "tuned", "expert"
 
 
 class Way(msgspec.Struct, frozen=True):
-    """How a variant differs: variables, a graph compiler or engine, a precision, flags of own code."""
+    """How a variant differs: variables, a graph compiler or engine, a precision, threads between operations, flags of
+    own code.
+    """
 
     environment: Mapping[str, str] = {}
     compiler: str = ""
     precision: Precision | None = None
+    interop: int | None = None
     flags: str = ""
 
 
@@ -94,9 +97,24 @@ OPENMP = {
 """What is compared where the question is how threads wait and where they run (``--openmp``)."""
 
 
+def tuned(settings: Mapping[str, str]) -> Way:
+    """The default with what ``hpcgen tune`` found, by its names; ``flags`` are those of own code.
+
+    InputError: a setting is none. KeyError: an allocator that is not Debian's.
+    """
+    flags = settings.get("flags", "-O3 TARGET")
+    variant = variant_of({name: value for name, value in settings.items() if name != "flags"})
+    kept = {} if variant.memory == "plain" else IMAGE
+    preload = {"": {}, "tcmalloc": TCMALLOC}[variant.allocator]
+    environment = {**kept, **preload, **variant.environment}
+    return Way(environment, variant.compiler, interop=variant.interop, flags=flags)
+
+
 def request_of(row: Row, way: Way, threads: int) -> str:
     """What the program of ``hpcgen bench`` is asked for."""
-    variant = Variant(compiler=way.compiler, precision=way.precision, environment=dict(way.environment))
+    variant = Variant(
+        compiler=way.compiler, precision=way.precision, interop=way.interop, environment=dict(way.environment)
+    )
     job = Job(nodes=1, ranks_per_node=1, threads_per_rank=threads, walltime_s=0, command=[])
     return program.asked(row.workload, variant, job, 1)
 

@@ -1,9 +1,9 @@
 """What hpcgen gains over `pip install`: `python benchmarks/gains/run.py --python pytorch=VENV/bin/python …`.
 
 Of each workload there is one process for each variant, and they take turns: `plain` as a user starts it, `default` as
-hpcgen's image does, `optimise` with a graph compiler or engine that `hpcgen optimise` chooses from, `expert` with what
-somebody sets by hand. A ratio is that of one round. `default` and the compilers run in the image of `--image`, or in
-the same Python with the variables that hpcgen sets.
+hpcgen's image does, `optimise` with a graph compiler or engine that `hpcgen optimise` chooses from, `tuned` with what
+`hpcgen tune` found (`--tuned`), `expert` with what somebody sets by hand. A ratio is that of one round. All but `plain`
+and `expert` run in the image of `--image`, or in the same Python with the variables that hpcgen sets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
-from rows import CHOSEN, DEFAULT, EXPERT, IMAGE, MEMORY, OPENMP, PLAIN, ROWS, Row, Way, program_of, request_of
+from rows import (
+    CHOSEN,
+    DEFAULT,
+    EXPERT,
+    IMAGE,
+    MEMORY,
+    OPENMP,
+    PLAIN,
+    ROWS,
+    TUNED,
+    Row,
+    Way,
+    program_of,
+    request_of,
+    tuned,
+)
 from workers import Measured, Start, measure
 
 from hpcgen.backends.hardware.microarchitecture import compiler_flags
@@ -58,9 +73,11 @@ def ways_of(row: Row, asked: argparse.Namespace) -> dict[str, Way]:
         return {DEFAULT: Way(IMAGE), **faster}
     if asked.openmp:
         return {PLAIN: Way(), **OPENMP}
-    ways = {PLAIN: Way(), DEFAULT: Way(IMAGE), **row.ways}
+    found = next((tuned(dict(each)) for name, each in asked.tuned if name == row.name), None)
+    more = {TUNED: found, **row.ways} if found is not None else row.ways
+    ways = {PLAIN: Way(), DEFAULT: Way(IMAGE), **more}
     if row.framework == OWN:
-        return {PLAIN: Way(flags="-O2"), DEFAULT: Way(flags="-O3 TARGET"), **row.ways}
+        return {PLAIN: Way(flags="-O2"), DEFAULT: Way(flags="-O3 TARGET"), **more}
     if asked.bf16 and row.bf16:
         for name in (DEFAULT, row.bf16):
             ways[name + BF16] = msgspec.structs.replace(ways[name], precision="bf16")
@@ -81,9 +98,16 @@ def starts_of(row: Row, ways: Mapping[str, Way], machine: Machine, folder: Path)
             found[name] = Start([machine.pythons[row.framework], *words], {**threads, **way.environment})
         else:
             site = ["--site", machine.site] if machine.site else ["--trust-image"]
-            run = ["hpcgen", "run", image, *site, "--quiet", "--threads", str(machine.threads), "--", "python3"]
-            found[name] = Start([*run, *words])
+            run = ["hpcgen", "run", image, *site, "--quiet", "--threads", str(machine.threads), "--"]
+            found[name] = Start([*run, *_inside(way), "python3", *words])
     return found
+
+
+def _inside(way: Way) -> list[str]:
+    """The program that gives a way its variables in an image, which has the default's."""
+    more = [f"{name}={value}" for name, value in way.environment.items() if IMAGE.get(name) != value]
+    less = [word for name in IMAGE if name not in way.environment for word in ("-u", name)]
+    return ["env", *less, *more] if less or more else []
 
 
 def _own(name: str, way: Way, machine: Machine, folder: Path) -> Start:
@@ -93,7 +117,7 @@ def _own(name: str, way: Way, machine: Machine, folder: Path) -> Start:
     flags = way.flags.replace("TARGET", " ".join(compiler_flags(machine.target, "gcc", version))).split()
     source = Path(__file__).with_name("halo.c")
     subprocess.run([f"{machine.mpi}/mpicc", *flags, "-o", program, source, "-lm"], check=True)
-    return Start([f"{machine.mpi}/mpiexec", "-n", str(machine.threads), str(program)])
+    return Start([f"{machine.mpi}/mpiexec", "-n", str(machine.threads), str(program)], way.environment)
 
 
 def lines_of(row: Row, found: Measured, by: str) -> Iterator[str]:
@@ -188,7 +212,7 @@ def _version(name: str, row: Row, machine: Machine) -> str:
     return said.strip().partition("+")[0]
 
 
-_OFFERED = {"default": [DEFAULT], "the best that hpcgen offers": [DEFAULT, CHOSEN, "onnxruntime", "openvino"]}
+_OFFERED = {"default": [DEFAULT], "the best that hpcgen offers": [DEFAULT, CHOSEN, TUNED, "onnxruntime", "openvino"]}
 
 
 def summary(all_found: Mapping[str, Measured], by: str) -> Iterator[str]:
@@ -248,6 +272,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--site", default="", help="profile that images are started for [default: the image's own]")
     parser.add_argument("--mpi", help="folder of mpicc and mpiexec for the own code [default: of the PATH]")
     parser.add_argument("--row", action="append", choices=list(ROWS), help="only this workload; may be repeated")
+    parser.add_argument(
+        "--tuned",
+        action="append",
+        default=[],
+        type=_tuned,
+        metavar="'ROW SETTING…'",
+        help="what `hpcgen tune` found for a workload, in its words, such as 'fft env.HPCGEN_FFT_WORKERS=all'; "
+        "flags=… of the halo exchange come last",
+    )
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=1.0, help="about how long a turn is [default: 1]")
     parser.add_argument("--starts", type=int, default=1, help="the rounds are divided among so many starts")
@@ -263,6 +296,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=Path, help="add the ratios to this file of measurements")
     parser.add_argument("--json", type=Path, help="write all turns here")
     return parser.parse_args()
+
+
+def _tuned(text: str) -> tuple[str, dict[str, str]]:
+    """A workload and its settings."""
+    settings, _, flags = text.partition(" flags=")
+    name, *words = settings.split()
+    if name not in ROWS:
+        raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(ROWS)}")
+    return name, dict(word.split("=", 1) for word in words) | ({"flags": flags} if flags else {})
 
 
 def _this_cpu() -> str:

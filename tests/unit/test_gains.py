@@ -69,6 +69,16 @@ def test_each_row_is_asked_of_its_program_as_bench_asks_it(rows: ModuleType) -> 
     assert asked["tf-resnet18"] == asked["resnet18"] != asked["resnet18-inference"]
 
 
+def test_what_tune_found_is_the_default_with_its_settings(rows: ModuleType) -> None:
+    found = rows.tuned({"compiler": "torch.compile", "interop": "1", "env.TORCHINDUCTOR_FREEZING": "1"})
+    assert found == rows.Way(
+        {**rows.IMAGE, "TORCHINDUCTOR_FREEZING": "1"}, "torch.compile", interop=1, flags=found.flags
+    )
+    assert msgspec.json.decode(rows.request_of(rows.ROWS["lstm"], found, 2))["interop"] == 1
+    plain = rows.tuned({"memory": "plain", "allocator": "tcmalloc", "flags": "-O3 -ffast-math"})
+    assert (plain.environment, plain.flags) == (rows.TCMALLOC, "-O3 -ffast-math")
+
+
 def test_steps_are_timed_when_a_line_asks(rows: ModuleType, tmp_path: Path) -> None:
     """The program of a framework stays as it is: here one that only counts."""
     from hpcgen.plugins.tuning.bench.program import packed
