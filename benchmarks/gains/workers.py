@@ -62,6 +62,10 @@ class Worker:
         )
         self.last: list[str] = []
         self.ready = msgspec.convert(self._answer(READY_S), Ready)
+        # ld.so goes on without a library that it does not find.
+        if missing := [line for line in self.last if "cannot be preloaded" in line]:
+            self.__exit__()
+            raise NoWorkerError(missing[0])
 
     def turn(self, steps: int) -> Turn:
         """Compute so many steps.

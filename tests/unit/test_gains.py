@@ -47,13 +47,15 @@ def test_variants_take_turns_and_are_compared_with_the_first(workers: ModuleType
         return workers.Start([sys.executable, "-c", WORKER, str(step), numbers])
 
     broken = workers.Start([sys.executable, "-c", "raise SystemExit('no such module')"])
-    starts = {"plain": start(0.02, "[1, -4]"), "default": start(0.01, "[1, -3.5]"), "broken": broken}
+    alone = workers.Start([sys.executable, "-c", WORKER, "0.01", "[]"], {"LD_PRELOAD": "libnosuch.so.1"})
+    starts = {"plain": start(0.02, "[1, -4]"), "default": start(0.01, "[1, -3.5]"), "broken": broken, "alone": alone}
     found = workers.measure(starts, 4, 0.1, repeats=2)
     assert found.gain("default", "plain").value == pytest.approx(2)
     assert [turn.memory >> 20 for turn in found.turns["default"]] == [10] * 4
     assert found.off("default", "plain") == pytest.approx(0.5 / 4)
     assert len(found.load) == len(found.waited) == 4
     assert list(found.turns) == ["plain", "default"] and "no such module" in found.refused["broken"]
+    assert "libnosuch.so.1" in found.refused["alone"]
 
 
 def test_the_default_of_the_table_is_what_images_have(rows: ModuleType) -> None:
