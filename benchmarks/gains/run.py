@@ -73,8 +73,8 @@ def ways_of(row: Row, asked: argparse.Namespace) -> dict[str, Way]:
         return {DEFAULT: Way(IMAGE), **faster}
     if asked.openmp:
         return {PLAIN: Way(), **OPENMP}
-    found = next((tuned(dict(each)) for name, each in asked.tuned if name == row.name), None)
-    more = {TUNED: found, **row.ways} if found is not None else row.ways
+    settings = dict(asked.tuned).get(row.name)
+    more = {TUNED: tuned(settings), **row.ways} if settings else row.ways
     ways = {PLAIN: Way(), DEFAULT: Way(IMAGE), **more}
     if row.framework == OWN:
         return {PLAIN: Way(flags="-O2"), DEFAULT: Way(flags="-O3 TARGET"), **more}

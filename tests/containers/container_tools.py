@@ -98,6 +98,10 @@ class BaseImage:
     root_tar: Path  # plain tar of the root, for `ch-image import`
 
 
+UNSEALED = "sealing memfd copy: Device or resource busy"
+"""What buildah says where it fails by chance; ``hpcgen build`` starts it again then, too."""
+
+
 @dataclass(frozen=True)
 class Tool:
     """Commands of this machine, in the test bed's environment."""
@@ -113,8 +117,15 @@ class Tool:
         check: bool = True,
         timeout: float = 1800,
     ) -> Run:
-        """Run any command (a kit's build.sh, say), with ``env`` added."""
-        return run(command, env={**self.env, **(env or {})}, cwd=cwd, check=check, timeout=timeout)
+        """Run any command (a kit's build.sh, say), with ``env`` added; buildah once more where it fails by chance."""
+
+        def once() -> Run:
+            return run(command, env={**self.env, **(env or {})}, cwd=cwd, check=False, timeout=timeout)
+
+        done = once()
+        if command[0] == "buildah" and UNSEALED in done.stdout:
+            done = once()
+        return checked(done) if check else done
 
 
 @dataclass(frozen=True)
@@ -168,28 +179,9 @@ LINGER = ("sh", "-c", '"$0" "$@"; status=$?; sleep 1; exit $status')
 """On a busy machine buildah 1.28 loses what a program wrote right before its end."""
 
 
-UNSEALED = "sealing memfd copy: Device or resource busy"
-
-
 @dataclass(frozen=True)
 class Buildah(Tool):
     """buildah of the machine itself, with ``--isolation chroot``."""
-
-    def run(
-        self,
-        command: Sequence[Argument],
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: Argument | None = None,
-        check: bool = True,
-        timeout: float = 1800,
-    ) -> Run:
-        """Run any command; buildah itself once more where it fails by chance, as ``hpcgen build`` does."""
-        if command[0] == "buildah":
-            done = super().run(command, env=env, cwd=cwd, check=False, timeout=timeout)
-            if UNSEALED not in done.stdout:
-                return checked(done) if check else done
-        return super().run(command, env=env, cwd=cwd, check=check, timeout=timeout)
 
     def build(
         self,
